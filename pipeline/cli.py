@@ -1,0 +1,116 @@
+"""The command line: checks everything before Hydra starts, then runs the stage asked for."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import NoReturn
+
+import hydra
+from hydra._internal.utils import get_args_parser
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+
+from pipeline.compose import CONF_DIR, check_overrides, choices, load
+from pipeline.config import GROUPS, Config, leaves, parse
+from pipeline.errors import UserError
+
+log = logging.getLogger("pipeline")
+
+EXAMPLES = """\
+  python -m pipeline dataset=german strategy=adaptive seed=7     one run
+  python -m pipeline experiment=smoke                            a small grid, in parallel
+  python -m pipeline experiment=paper                            the paper's grid
+  python -m pipeline -m dataset=german,adult 'seed=range(0,20)'  a Hydra sweep
+  python -m pipeline dataset=adult stage=preprocess              look at a design matrix
+  python -m pipeline dataset=file dataset.path=my.csv dataset.target=price
+  python -m pipeline dataset=openml dataset.id=44977 dataset.target=medianHouseValue"""
+
+
+def main() -> None:
+    """Entry point of ``python -m pipeline``."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    args = get_args_parser().parse_args()
+    if args.help:
+        print(help_text())
+        return
+    try:
+        if not (args.hydra_help or args.info or args.shell_completion):
+            check_overrides(args.overrides, multirun=args.multirun)
+    except UserError as error:
+        _fail(error)
+    _hydra_main()
+
+
+@hydra.main(version_base="1.3", config_path=str(CONF_DIR), config_name="config")
+def _hydra_main(raw: DictConfig) -> None:
+    container = OmegaConf.to_container(raw, resolve=True)
+    assert isinstance(container, dict)
+    config = parse({str(key): value for key, value in container.items()})
+    try:
+        run_stage(config)
+    except UserError as error:
+        if HydraConfig.get().mode == RunMode.MULTIRUN:
+            # Hydra shows the first failure of a sweep only; each job reports its own.
+            log.error("error: %s", error)
+            raise
+        _fail(error)
+
+
+def run_stage(config: Config) -> None:
+    """Do what ``stage=`` asks for."""
+    # Imported here so that --help and a wrong key answer at once.
+    from pipeline.stages.fetch import fetch
+    from pipeline.stages.preprocess import preprocess
+    from pipeline.stages.table1 import PAPER, table1
+
+    if config.stage == "table1":
+        datasets = {name: load([f"dataset={name}"]).dataset for name in PAPER}
+        print(table1(datasets).to_string(index=False))
+        return
+    table = fetch(config.dataset)
+    print(
+        f"{config.dataset.display}: {len(table.frame)} rows x {table.frame.shape[1]} columns "
+        f"from {table.origin}, content sha256 {table.sha256[:16]}…"
+    )
+    if config.stage == "fetch":
+        return
+    design = preprocess(table, config.dataset)
+    print(
+        f"target {' + '.join(table.target)}; {len(design.covariates)} covariates, "
+        f"{design.X.shape[1]} features: {', '.join(design.feature_names)}"
+    )
+
+
+def help_text() -> str:
+    """What ``--help`` prints: the menu, every key and what it allows, and examples."""
+    defaults = load()
+    width = max(len(key) for key, _ in leaves())
+    menu = "\n".join(f"  {group:<{width}}  {', '.join(choices(group))}" for group in GROUPS)
+    launchers = ", ".join(choices("hydra/launcher"))
+    keys = "\n".join(f"  {key:<{width}}  {text}{_default(defaults, key)}" for key, text in leaves())
+    return (
+        "Replication of 'On the Convergence of Multicalibration Gradient Boosting'.\n\n"
+        "usage: python -m pipeline [-m] [KEY=VALUE ...]\n\n"
+        f"{EXAMPLES}\n\n"
+        "Menus (GROUP=CHOICE; each choice is a file in conf/GROUP/):\n"
+        f"{menu}\n  {'hydra/launcher':<{width}}  {launchers} (with -m)\n\n"
+        "Keys (KEY=VALUE), what they must be, and the default:\n"
+        f"{keys}\n\n"
+        "--cfg job   print the resolved config instead of running it\n"
+        "-m          multirun: every combination of comma-separated values\n"
+        "--hydra-help  flags of Hydra itself"
+    )
+
+
+def _default(config: Config, key: str) -> str:
+    value: object = config
+    for part in key.split("."):
+        value = getattr(value, part, None)
+    return "" if value is None or value == () else f" [{value}]"
+
+
+def _fail(error: UserError) -> NoReturn:
+    print(f"error: {error}", file=sys.stderr)
+    sys.exit(error.exit_status)

@@ -1,0 +1,1 @@
+"""The stages data walks through: fetch, preprocess, boost, figures, claims, report."""
