@@ -12,6 +12,8 @@ import sys
 import warnings
 from pathlib import Path
 
+import pandas as pd
+
 RETRIES = 2
 
 
@@ -29,12 +31,13 @@ def download(number: int, server: str, destination: Path) -> None:
         download_features_meta_data=False,
     )
     frame, *_ = dataset.get_data(dataset_format="dataframe")
+    assert isinstance(frame, pd.DataFrame)  # what that format means
     if dataset.default_target_attribute:
         frame.attrs["target"] = dataset.default_target_attribute
     frame.to_parquet(destination)
 
 
-def explain(error: Exception, number: int, server: str) -> str:
+def explain(error: Exception, server: str) -> str:
     """What went wrong, for somebody who does not know the client."""
     import requests
     from openml.exceptions import OpenMLHashException, OpenMLServerException
@@ -60,7 +63,7 @@ def main() -> int:
     try:
         download(number, server, destination)
     except Exception as error:  # a child's whole purpose is to turn any failure into a clause
-        print(json.dumps({"problem": explain(error, number, server)}))
+        print(json.dumps({"problem": explain(error, server)}))
         return 1
     return 0
 
