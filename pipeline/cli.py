@@ -61,26 +61,9 @@ def _hydra_main(raw: DictConfig) -> None:
 def run_stage(config: Config) -> None:
     """Do what ``stage=`` asks for."""
     # Imported here so that --help and a wrong key answer at once.
-    from pipeline.stages.fetch import fetch
-    from pipeline.stages.preprocess import preprocess
-    from pipeline.stages.table1 import PAPER, table1
+    from pipeline import commands
 
-    if config.stage == "table1":
-        datasets = {name: load([f"dataset={name}"]).dataset for name in PAPER}
-        print(table1(datasets).to_string(index=False))
-        return
-    table = fetch(config.dataset)
-    print(
-        f"{config.dataset.display}: {len(table.frame)} rows x {table.frame.shape[1]} columns "
-        f"from {table.origin}, content sha256 {table.sha256[:16]}…"
-    )
-    if config.stage == "fetch":
-        return
-    design = preprocess(table, config.dataset)
-    print(
-        f"target {' + '.join(table.target)}; {len(design.covariates)} covariates, "
-        f"{design.X.shape[1]} features: {', '.join(design.feature_names)}"
-    )
+    getattr(commands, config.stage)(config)
 
 
 def help_text() -> str:

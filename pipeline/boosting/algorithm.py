@@ -1,0 +1,70 @@
+"""Algorithm 1 for the squared loss, as one loop over rounds.
+
+f_{t+1} = w_t (f_t + η h_t), where h_t is an ensemble fitted to y − f_t on the features (x, f_t).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.boosting.engines.base import Ensemble
+from pipeline.boosting.rescaling import Rescaling
+
+Floats = NDArray[np.float64]
+# (t, f_t, y − f_t) → the round's ensemble and its values h_t on the training rows.
+FitRound = Callable[[int, Floats, Floats], tuple[Ensemble, Floats]]
+
+_ROUNDS_AXIS = 1
+
+
+@dataclass(frozen=True)
+class Step:
+    """Round t: what it fitted and where it led.
+
+    f : (n,) training predictions f_{t+1};  gap : ‖f_{t+1} − f_t‖₂;  weight : w_t.
+    """
+
+    t: int
+    ensemble: Ensemble
+    weight: float
+    f: Floats
+    gap: float
+
+
+def boost(
+    y: Floats, f0: Floats, n_rounds: int, eta: float, rescaling: Rescaling, fit_round: FitRound
+) -> Iterator[Step]:
+    """Run Algorithm 1 from f_0 on the training rows, yielding one `Step` per round."""
+    f = f0
+    for t in range(n_rounds):
+        ensemble, h = fit_round(t, f, y - f)
+        phi = f + eta * h
+        weight = rescaling.weight(t, y, phi)
+        following = weight * phi
+        yield Step(t, ensemble, weight, following, norm(following - f))
+        f = following
+
+
+def advance(f: Floats, X: Floats, step: Step, eta: float) -> Floats:
+    """The same recursion on other rows: f_{t+1}(x) from their own f_t(x)."""
+    return step.weight * (f + eta * step.ensemble.predict(X, f))
+
+
+def norm(v: Floats) -> float:
+    """‖v‖₂ without BLAS, whose order of summation depends on the number of threads."""
+    return float(np.sqrt(np.square(v).sum()))
+
+
+def mean_squared_error(y: Floats, f: Floats) -> float:
+    """Mean of (y − f)²."""
+    return float(np.square(y - f).mean())
+
+
+def round_seed(seed: int, t: int) -> int:
+    """The seed of round t's ensemble; the same for every strategy, so that they share round 0."""
+    sequence = np.random.SeedSequence(seed, spawn_key=(_ROUNDS_AXIS, t))
+    return int(sequence.generate_state(1, np.uint32)[0])

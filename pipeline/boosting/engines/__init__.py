@@ -1,0 +1,24 @@
+"""Engines: who fits the trees of a round."""
+
+from pipeline.boosting.engines.base import Engine, Ensemble, Fitter, TreeSettings
+from pipeline.boosting.engines.reference import SklearnEngine
+
+ENGINES: dict[str, type[SklearnEngine]] = {"sklearn": SklearnEngine}
+
+
+def make_engine(name: str, settings: TreeSettings) -> Engine:
+    """The engine called ``name``."""
+    if name not in ENGINES:
+        raise ValueError(f"engine={name!r}: must be one of {', '.join(ENGINES)}")
+    return ENGINES[name](settings)
+
+
+__all__ = [
+    "ENGINES",
+    "Engine",
+    "Ensemble",
+    "Fitter",
+    "SklearnEngine",
+    "TreeSettings",
+    "make_engine",
+]

@@ -1,0 +1,85 @@
+"""The rescaling weights w_t of Algorithm 1: f_{t+1} = w_t φ_t with φ_t = f_t + η h_t.
+
+A strategy of your own is any object with a ``weight(t, y, phi)`` method:
+
+>>> class Halfway:
+...     def weight(self, t, y, phi):
+...         return 1.0 if t else 0.5
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@runtime_checkable
+class Rescaling(Protocol):
+    """What turns a round's candidate φ_t into the next predictor."""
+
+    def weight(self, t: int, y: NDArray[np.float64], phi: NDArray[np.float64]) -> float:
+        """w_t for round t = 0, 1, …; y and phi have shape (n,) and hold the training rows."""
+        ...
+
+
+@dataclass(frozen=True)
+class Unit:
+    """w_t = 1."""
+
+    def weight(self, t: int, y: NDArray[np.float64], phi: NDArray[np.float64]) -> float:  # noqa: ARG002
+        """w_t; see `Rescaling`."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Relaxed:
+    """w_t = 1 − (t + offset)^(−exponent); the paper takes 1 − (t + 2)⁻³ with t from 0."""
+
+    offset: float = 2.0
+    exponent: float = 3.0
+
+    def weight(self, t: int, y: NDArray[np.float64], phi: NDArray[np.float64]) -> float:  # noqa: ARG002
+        """w_t; see `Rescaling`."""
+        return float(1.0 - (t + self.offset) ** -self.exponent)
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """w_t = yᵀφ_t / ‖φ_t‖², the minimiser of ‖y − w φ_t‖.
+
+    Where φ_t = 0 every w is a minimiser and gives the same f_{t+1} = 0; w_t is then 1. (The paper
+    sets f_{t+1} = f_t there and excludes the case as degenerate; staying would raise the loss above
+    that of φ_t whenever f_t ≠ 0.)
+    """
+
+    def weight(self, t: int, y: NDArray[np.float64], phi: NDArray[np.float64]) -> float:  # noqa: ARG002
+        """w_t; see `Rescaling`."""
+        scale = np.abs(phi).max(initial=0.0)
+        if scale == 0.0:
+            return 1.0
+        unit = phi / scale  # keeps the squares away from overflow and underflow
+        return float((y * unit).sum() / (unit * unit).sum() / scale)
+
+
+BY_NAME: dict[str, type[Unit] | type[Relaxed] | type[Adaptive]] = {
+    "unit": Unit,
+    "relaxed": Relaxed,
+    "adaptive": Adaptive,
+}
+
+
+def resolve(rescaling: str | Rescaling) -> Rescaling:
+    """A strategy object from its name, or the object itself."""
+    if isinstance(rescaling, str):
+        if rescaling not in BY_NAME:
+            raise ValueError(
+                f"rescaling={rescaling!r}: must be one of {', '.join(BY_NAME)}, "
+                "or an object with a weight(t, y, phi) method"
+            )
+        return BY_NAME[rescaling]()
+    if not isinstance(rescaling, Rescaling):
+        raise TypeError(f"rescaling={rescaling!r}: has no weight(t, y, phi) method")
+    return rescaling

@@ -1,0 +1,121 @@
+"""What each ``stage=`` does and prints."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+
+import pandas as pd
+from tqdm import tqdm
+
+from pipeline.compose import load
+from pipeline.config import Config
+from pipeline.keys import initial_key, run_key
+from pipeline.stages import boost
+from pipeline.stages import fetch as fetch_stage
+from pipeline.stages import preprocess as preprocess_stage
+from pipeline.stages import table1 as table1_stage
+from pipeline.store import CorruptRun, RunId, RunStore
+
+log = logging.getLogger("pipeline")
+
+
+def fetch(config: Config) -> fetch_stage.RawTable:
+    """``stage=fetch``: get the raw table and say what it is."""
+    table = fetch_stage.fetch(config.dataset)
+    print(
+        f"{config.dataset.display}: {len(table.frame)} rows x {table.frame.shape[1]} columns from "
+        f"{table.origin}, content sha256 {table.sha256[:16]}…"
+    )
+    return table
+
+
+def preprocess(config: Config) -> None:
+    """``stage=preprocess``: build the design matrix and describe it."""
+    table = fetch(config)
+    design = preprocess_stage.preprocess(table, config.dataset)
+    n, d = design.X.shape
+    print(f"design matrix {n} x {d} from {len(design.covariates)} covariates")
+    print(f"target {' + '.join(table.target)}: mean {design.y.mean():.6g}, sd {design.y.std():.6g}")
+    features = pd.DataFrame(design.X, columns=list(design.feature_names))
+    summary = features.agg(["min", "mean", "max"]).T
+    summary["missing"] = features.isna().sum()
+    print(summary.to_string(float_format=lambda v: f"{v:.5g}"))
+
+
+def table1(_: Config) -> None:
+    """``stage=table1``: the paper's Table 1 beside ours."""
+    datasets = {name: load([f"dataset={name}"]).dataset for name in table1_stage.PAPER}
+    table = table1_stage.table1(datasets)
+    print(table.drop(columns="why").to_string(index=False))
+    for row in table.itertuples():
+        if row.why:
+            print(f"\n{row.dataset}: {row.why}")
+
+
+def run(config: Config) -> None:
+    """``stage=run``: one run, from the store if it is there."""
+    store = RunStore(Path(config.output_dir) / config.experiment.name)
+    table = fetch_stage.fetch(config.dataset)
+    run_id = RunId(
+        config.dataset.label, config.strategy.name, config.seed, run_key(config, table.sha256)
+    )
+    try:
+        stored = store.load(run_id)
+    except CorruptRun as error:
+        log.warning("%s; computing it again", error)
+        stored = None
+    if stored is not None:
+        _print_header(stored.rounds)
+        for _, row in stored.rounds.iterrows():
+            print(_line(dict(row)))
+        print(f"already computed: {store.runs / run_id.folder}")
+        return
+    why = store.why_missing(run_id)
+    if why:
+        log.info("a stored run of %s differs: %s", run_id, why)
+    store.check_writable()
+    rounds = _compute(config, store, table)
+    print(f"stored in {store.save(run_id, rounds.rounds, rounds.record)}")
+
+
+def _compute(config: Config, store: RunStore, table: fetch_stage.RawTable) -> boost.Run:
+    design = preprocess_stage.preprocess(table, config.dataset)
+    key = initial_key(config, table.sha256)
+    initial = store.load_initial(config.dataset.label, config.seed, key)
+    log.info("preparing the split%s ...", "" if initial else " and the initial forest")
+    bench = boost.Workbench(config, design, initial)
+    if initial is None:
+        store.save_initial(config.dataset.label, config.seed, key, bench.initial)
+    with tqdm(
+        total=config.boosting.rounds + 1,
+        unit="round",
+        leave=False,
+        disable=not sys.stderr.isatty(),
+    ) as bar:
+
+        def show(row: boost.Row) -> None:
+            if row["round"] == 0:
+                _print_header(pd.DataFrame([row]))
+            tqdm.write(_line(row))
+            bar.update()
+
+        return boost.run(config, bench, show)
+
+
+_COLUMNS = ("round", "mse_train", "mse_test", "mce_train", "mce_test", "gap", "weight")
+
+
+def _print_header(rounds: pd.DataFrame) -> None:
+    first = rounds.iloc[0]
+    print(f"{first['dataset']} / {first['strategy']} / seed {first['seed']}")
+    print("".join(f"{name:>12}" for name in _COLUMNS))
+
+
+def _line(row: boost.Row) -> str:
+    cells = [f"{int(row['round']):>12}"]
+    for name in _COLUMNS[1:]:
+        value = float(row[name])
+        cells.append(f"{'':>12}" if value != value else f"{value:>12.6g}")
+    return "".join(cells)
