@@ -30,7 +30,6 @@ EXAMPLES = """\
 
 def main() -> None:
     """Entry point of ``python -m pipeline``."""
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     args = get_args_parser().parse_args()
     if args.help:
         print(help_text())
@@ -45,6 +44,7 @@ def main() -> None:
 
 @hydra.main(version_base="1.3", config_path=str(CONF_DIR), config_name="config")
 def _hydra_main(raw: DictConfig) -> None:
+    _log_to_stderr()  # here, because a launcher's processes start here
     container = OmegaConf.to_container(raw, resolve=True)
     assert isinstance(container, dict)
     config = parse({str(key): value for key, value in container.items()})
@@ -85,6 +85,14 @@ def help_text() -> str:
         "-m          multirun: every combination of comma-separated values\n"
         "--hydra-help  flags of Hydra itself"
     )
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    log.handlers[:] = [handler]
+    log.setLevel(logging.INFO)
+    log.propagate = False
 
 
 def _default(config: Config, key: str) -> str:

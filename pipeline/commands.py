@@ -49,9 +49,9 @@ def table1(_: Config) -> None:
     datasets = {name: load([f"dataset={name}"]).dataset for name in table1_stage.PAPER}
     table = table1_stage.table1(datasets)
     print(table.drop(columns="why").to_string(index=False))
-    for row in table.itertuples():
-        if row.why:
-            print(f"\n{row.dataset}: {row.why}")
+    for name, why in zip(table["dataset"], table["why"], strict=True):
+        if why:
+            print(f"\n{name}: {why}")
 
 
 def run(config: Config) -> None:

@@ -18,7 +18,6 @@ _PREPROCESSING = {
     "target_scaling",
     "drop_first",
     "missing",
-    "max_levels",
     "test_size",
 }
 

@@ -202,16 +202,16 @@ def _random_split(x_keys, f_keys, low, high, place, label, level, members, tree,
     # Almost all features are constant here: choose among the others directly.
     varying = np.empty(n_features, np.int64)
     count = 0
-    for feature in range(n_features):
-        smallest, largest = _range(x_keys, f_keys, low, high, place, label, level, members, feature)
+    for other in range(n_features):
+        smallest, largest = _range(x_keys, f_keys, low, high, place, label, level, members, other)
         if smallest < largest:
-            varying[count] = feature
+            varying[count] = other
             count += 1
     if count == 0:
         return np.int64(0), np.int32(_HIGHEST)
-    feature = varying[np.int64(draw(seed, tree, node, _FEATURE, tries) * count)]
-    smallest, largest = _range(x_keys, f_keys, low, high, place, label, level, members, feature)
-    return feature, _threshold(smallest, largest, draw(seed, tree, node, _THRESHOLD, 0))
+    chosen = varying[np.int64(draw(seed, tree, node, _FEATURE, tries) * count)]
+    smallest, largest = _range(x_keys, f_keys, low, high, place, label, level, members, chosen)
+    return chosen, _threshold(smallest, largest, draw(seed, tree, node, _THRESHOLD, 0))
 
 
 @njit(cache=True, nogil=True)

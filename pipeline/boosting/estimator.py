@@ -82,19 +82,18 @@ class MulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # type:
         `predict` then needs the same for its rows.
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        y = y.astype(np.float64)
+        rows, y = _typed(validate_data(self, X, y, dtype=np.float64, y_numeric=True))
         seed = self._seed()
         engine = make_engine(
             self.engine, TreeSettings(self.n_trees, self.max_depth, self.learning_rate)
         )
         if initial_prediction is None:
-            self.init_ = self._initial(seed).fit(X, y)
-            f0 = np.asarray(self.init_.predict(X), dtype=np.float64)
+            self.init_ = self._initial(seed).fit(rows, y)
+            f0 = np.asarray(self.init_.predict(rows), dtype=np.float64)
         else:
             self.init_ = None
             f0 = _scores(initial_prediction, len(y))
-        fitter = engine.bind(X)
+        fitter = engine.bind(rows)
         self.steps_ = list(
             boost(
                 y,
@@ -120,11 +119,11 @@ class MulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # type:
         Every round sees these rows' own f_t as its feature and uses the training w_t.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        f = self._start(X, initial_prediction)
+        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        f = self._start(rows, initial_prediction)
         yield f
         for step in self.steps_:
-            f = advance(f, X, step, self.eta)
+            f = advance(f, rows, step, self.eta)
             yield f
 
     def predict(self, X: ArrayLike, initial_prediction: ArrayLike | None = None) -> Floats:
@@ -152,7 +151,7 @@ class MulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # type:
 
     def _seed(self) -> int:
         """An int seed is used as it is, so that it names the same run everywhere."""
-        if isinstance(self.random_state, Integral):
+        if isinstance(self.random_state, int | np.integer):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
@@ -165,6 +164,11 @@ class MulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # type:
         check_scalar(self.n_trees, "n_trees", Integral, min_val=1)
         check_scalar(self.max_depth, "max_depth", Integral, min_val=1)
         resolve(self.rescaling)
+
+
+def _typed(validated: Any) -> tuple[Floats, Floats]:
+    X, y = validated
+    return X, y.astype(np.float64)
 
 
 def _scores(initial_prediction: ArrayLike, n: int) -> Floats:

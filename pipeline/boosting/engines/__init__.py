@@ -18,7 +18,6 @@ __all__ = [
     "Engine",
     "Ensemble",
     "Fitter",
-    "SklearnEngine",
     "TreeSettings",
     "make_engine",
 ]
