@@ -58,7 +58,7 @@ class Adaptive:
     def weight(self, t: int, y: NDArray[np.float64], phi: NDArray[np.float64]) -> float:  # noqa: ARG002
         """w_t; see `Rescaling`."""
         scale = np.abs(phi).max(initial=0.0)
-        if scale == 0.0:
+        if scale < np.finfo(np.float64).tiny:  # zero, or too small to divide by
             return 1.0
         unit = phi / scale  # keeps the squares away from overflow and underflow
         return float((y * unit).sum() / (unit * unit).sum() / scale)
