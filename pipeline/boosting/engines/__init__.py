@@ -1,9 +1,15 @@
 """Engines: who fits the trees of a round."""
 
+from collections.abc import Callable
+
 from pipeline.boosting.engines.base import Engine, Ensemble, Fitter, TreeSettings
+from pipeline.boosting.engines.exact import ExactEngine
 from pipeline.boosting.engines.reference import SklearnEngine
 
-ENGINES: dict[str, type[SklearnEngine]] = {"sklearn": SklearnEngine}
+ENGINES: dict[str, Callable[[TreeSettings], Engine]] = {
+    "exact": ExactEngine,
+    "sklearn": SklearnEngine,
+}
 
 
 def make_engine(name: str, settings: TreeSettings) -> Engine:

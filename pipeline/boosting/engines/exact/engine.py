@@ -1,0 +1,98 @@
+"""The exact kernel behind the engine interface."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.boosting.engines.base import Floats, TreeSettings
+from pipeline.boosting.engines.exact import kernel
+from pipeline.boosting.engines.exact.columns import Layout, as_float32, cut, prepare
+
+MAX_DEPTH = 12  # a node's label fits two bytes, and a tree is stored whole
+LARGEST_RESIDUAL = 1e140  # sums of squares stay finite
+
+
+@dataclass(frozen=True)
+class ExactEnsemble:
+    """Fitted trees over (x, f); ``start`` is the mean of the residuals they were fitted to."""
+
+    trees: kernel.Trees
+    start: float
+    learning_rate: float
+
+    def predict(self, X: Floats, f: Floats) -> Floats:
+        """h(x, f); see `Ensemble`."""
+        rows = np.column_stack([as_float32(X, "X"), as_float32(f, "f")])
+        return kernel.predict(self.trees, self.learning_rate, self.start, rows)
+
+
+@dataclass(frozen=True)
+class ExactFitter:
+    """A prepared training matrix; every round adds its f."""
+
+    layout: Layout
+    settings: TreeSettings
+
+    def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[ExactEnsemble, Floats]:
+        """Fit a round; see `Fitter`."""
+        if not np.abs(residual).max() < LARGEST_RESIDUAL:  # a NaN compares false
+            raise ValueError("residual: holds NaN, infinity or a value too large to be squared")
+        start = float(np.average(residual))
+        left = residual - start
+        table = _with_f(self.layout, f)
+        settings = self.settings
+        trees = kernel.grow_trees(
+            table,
+            left,
+            settings.n_trees,
+            settings.max_depth,
+            settings.learning_rate,
+            np.uint64(seed),
+        )
+        return ExactEnsemble(trees, start, settings.learning_rate), residual - left
+
+
+@dataclass(frozen=True)
+class ExactEngine:
+    """``engine="exact"``."""
+
+    settings: TreeSettings
+
+    def bind(self, X: Floats) -> ExactFitter:
+        """See `Engine`."""
+        if self.settings.max_depth > MAX_DEPTH:
+            raise ValueError(f"max_depth={self.settings.max_depth}: must be at most {MAX_DEPTH}")
+        return ExactFitter(prepare(X), self.settings)
+
+
+def _with_f(layout: Layout, f: Floats) -> kernel.Table:
+    """The layout with the column of f sorted, cut and coded."""
+    values = as_float32(f, "f")
+    blocks = cut(values, layout.n_blocks)
+    place = layout.n_fine
+    first = layout.first_bin[place]
+    codes = layout.codes.copy()
+    codes[:, place] = 2 * (first + blocks.codes)
+    unused = np.full(layout.f_width - len(blocks.starts) + 1, len(f))  # empty, behind all rows
+    return kernel.Table(
+        features=layout.features,
+        f=values,
+        codes=codes,
+        first_bin=layout.first_bin,
+        n_fine=place + 1,
+        n_numeric=place + 1 + len(layout.coarse_features),
+        fine_features=layout.fine_features,
+        coarse_features=layout.coarse_features,
+        bin_feature=layout.bin_feature,
+        bin_low=layout.bin_low,
+        bin_high=layout.bin_high,
+        order=layout.order,
+        values=layout.values,
+        f_order=blocks.order,
+        f_values=blocks.values,
+        block_start=np.concatenate([layout.block_start, blocks.starts[:-1], unused]),
+        block_end=np.concatenate([layout.block_end, blocks.starts[1:], unused]),
+        divisible=np.concatenate([layout.divisible, blocks.divisible, unused < 0]),
+    )

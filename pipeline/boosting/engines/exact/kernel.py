@@ -1,0 +1,737 @@
+"""Growing gradient-boosted trees exactly, fast.
+
+The trees are scikit-learn's: at every node the split of largest gain over all features, legal
+thresholds half-way between neighbouring values of the node, depth-first to a depth limit. What
+makes them fast is that a node never looks at most of its possible splits.
+
+The gain. For a node of N rows with residual sum T, a split that sends c rows with sum s to the left
+reduces the squared error by N g with g = (s − c T/N)² / (c (N − c)). The best split maximises g.
+
+Sums per bin. A node keeps, for every bin of every column (see `columns`), the sum of residuals and
+the row count. They are running sums along fine and coarse columns, so that bin j's entry describes
+the split after bin j, and plain sums in bundles, where it describes "bin j against the rest". One
+child's sums are collected from its rows, always the smaller child's; the other's are the
+parent's minus those. The root's sums are carried from tree to tree: a tree changes residuals by one
+number per leaf, so the change of a bin's sum follows from row counts that are known already, and
+single rows are visited in the smaller of two sister leaves only.
+
+Why looking only at block borders is exact. Between two borders of a fine column a split takes some
+prefix of the block's rows: c lies in [c₀ + 1, c₁ − 1] and s = s₀ + (sum of a prefix of the block).
+With A the sum of |r| over the block's rows, every such sum lies within A/2 of the middle of s₀ and
+s₁. So (c, s) lies in a rectangle. Since
+
+    N g = s²/c + (T − s)²/(N − c) − T²/N
+
+is convex in (c, s) (each term is a square over a positive linear function), its maximum over the
+rectangle is at a corner. If no corner beats the best split known so far, no split inside the block
+does, and the block is skipped; otherwise its rows are scanned. Borders of all columns come first,
+so that the best known split is usually good enough to skip nearly all blocks.
+
+The bound stays valid if A is too large. So A may be rounded up and go stale, which allows two
+savings: counts and A share one float64 (below), and the root's A is not recomputed after a tree but
+increased by what the tree can have added, until that has loosened the bound too much.
+
+Packing. A row weighs `unit` + ⌈|r| · scale⌉, where `unit` is a power of two above all sums of the
+second term. Both parts are integers and their sums stay below 2⁵³, so that adding and
+subtracting them is exact: count = ⌊weight / unit⌋, A ≤ (weight − count · unit) / scale.
+
+Ties. Candidates whose gains agree to 1e-11 are tied. Within a feature the lowest threshold wins, as
+in scikit-learn; between features the seed decides, as there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from pipeline.boosting.engines.exact.columns import FEATURE_THRESHOLD
+
+TIE = 1e-11
+# scikit-learn makes a leaf of a node whose variance is at most this.
+PURE = np.finfo(np.float64).eps
+STALE = 0.15  # how much of Σ|r| the root's bounds may be off before they are made anew
+
+_ONE = np.uint64(1)
+_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
+# Gains and bounds are finite by construction; without NaN and signed zeros the loops vectorise.
+_FAST = _OPTIONS | {"fastmath": {"nnan", "ninf", "nsz", "contract", "reassoc"}}
+
+
+class Table(NamedTuple):
+    """A `columns.Layout` with the round's f in place, as flat arrays for compiled code."""
+
+    features: NDArray[np.float32]
+    f: NDArray[np.float32]
+    codes: NDArray[np.uint16]
+    first_bin: NDArray[np.int64]
+    n_fine: int  # fine columns, f among them
+    n_numeric: int  # fine and coarse columns
+    fine_features: NDArray[np.int64]
+    coarse_features: NDArray[np.int64]
+    bin_feature: NDArray[np.int64]
+    bin_low: NDArray[np.float32]
+    bin_high: NDArray[np.float32]
+    order: NDArray[np.uint32]
+    values: NDArray[np.float32]
+    f_order: NDArray[np.uint32]
+    f_values: NDArray[np.float32]
+    block_start: NDArray[np.int64]
+    block_end: NDArray[np.int64]
+    divisible: NDArray[np.bool_]  # whether a fine bin has more than one value
+
+
+class Trees(NamedTuple):
+    """Complete binary trees in heap order: node k's children are 2k + 1 and 2k + 2.
+
+    A row goes left where its feature is at most the threshold. Nodes below a leaf send everything
+    left, and the leaf's value stands at the left-most place of the last level.
+
+    feature, threshold : (n_trees, 2^depth − 1);  value : (n_trees, 2^depth).
+    """
+
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    value: NDArray[np.float64]
+
+
+class Split(NamedTuple):
+    """A chosen split: rows with value ≤ ``low`` go left; no row has a value between the two."""
+
+    found: bool
+    gain: float
+    feature: int
+    left_sum: float
+    left_count: int
+    low: float
+    high: float
+
+
+class Node(NamedTuple):
+    """A node whose sums are in hand: a range of the row list and its label."""
+
+    label: int
+    level: int
+    start: int
+    end: int
+    total: float
+
+
+class Packing(NamedTuple):
+    """How a row count and a sum of |r| share one number; see the module's text."""
+
+    unit: float
+    scale: float
+
+
+class Sums(NamedTuple):
+    """Per-bin sums of a node: residuals, and packed weights."""
+
+    residual: NDArray[np.float64]
+    weight: NDArray[np.float64]
+
+
+class Scratch(NamedTuple):
+    """Working memory of a fit, so that growing a tree allocates nothing."""
+
+    rows: NDArray[np.uint32]
+    spare: NDArray[np.uint32]
+    label: NDArray[np.uint16]
+    weight: NDArray[np.float64]
+    pairs: NDArray[np.float64]
+    gain: NDArray[np.float64]  # of the split at each bin
+    bound: NDArray[np.float64]  # on the splits inside each fine bin
+    column_gain: NDArray[np.float64]
+    column_bound: NDArray[np.float64]
+    # What the current tree takes from the root's sums, and can add to its sums of |r|: by whole
+    # nodes, and in pairs by single rows.
+    drop: NDArray[np.float64]
+    growth: NDArray[np.float64]
+    row_changes: NDArray[np.float64]
+    random: NDArray[np.uint64]
+
+
+@njit(**_OPTIONS)
+def grow_trees(table, residual, n_trees, depth, learning_rate, seed):  # type: ignore[no-untyped-def]
+    """Fit ``n_trees`` to ``residual`` (n,), which is left with what remains; gives `Trees`."""
+    n = residual.shape[0]
+    n_bins = table.first_bin[-1]
+    trees = Trees(
+        np.zeros((n_trees, (1 << depth) - 1), np.int32),
+        np.full((n_trees, (1 << depth) - 1), np.inf),
+        np.zeros((n_trees, 1 << depth)),
+    )
+    scratch = Scratch(
+        np.empty(n + 1, np.uint32),
+        np.empty(n + 1, np.uint32),
+        np.zeros(n, np.uint16),
+        np.empty(n),
+        np.zeros(2 * n_bins),
+        np.empty(n_bins),
+        np.empty(table.block_start.shape[0]),
+        np.empty(table.first_bin.shape[0] - 1),
+        np.empty(table.n_fine),
+        np.empty(n_bins),
+        np.empty(n_bins),
+        np.zeros(2 * n_bins),
+        np.array([seed], np.uint64),
+    )
+    residuals, weights = np.zeros((depth + 1, n_bins)), np.zeros((depth + 1, n_bins))
+    root = Sums(residuals[0], weights[0])
+    carried = Sums(np.zeros(n_bins), np.zeros(n_bins))
+    unit = 2.0 ** (52 - np.ceil(np.log2(n + 1.0)))
+    packing = Packing(unit, 1.0)
+    everything = table.first_bin[table.n_fine] - 1  # f's last bin counts all rows
+    fresh = -np.inf  # the packed Σ|r| when the bounds were made
+    for tree in range(n_trees):
+        for i in range(n):
+            scratch.rows[i] = i
+        if carried.weight[everything] - n * unit > (1.0 + STALE) * fresh:
+            largest = np.abs(residual).max()
+            if largest == 0.0:
+                break  # nothing left to fit: the remaining trees are zero
+            packing = Packing(unit, min(unit / 4.0 / (n + 1.0) / largest, 1e200))
+            _weigh(residual, scratch.weight, packing)
+            _collect(table, residual, scratch, 0, n, carried)
+            fresh = carried.weight[everything] - n * unit
+        else:
+            _weigh(residual, scratch.weight, packing)
+        root.residual[:] = carried.residual
+        root.weight[:] = carried.weight
+        scratch.drop[:] = 0.0
+        scratch.growth[:] = 0.0
+        _grow(
+            table, residual, scratch, residuals, weights, packing, trees, tree, depth, learning_rate
+        )
+        _carry(
+            scratch.row_changes,
+            table.first_bin,
+            table.n_numeric,
+            scratch.drop,
+            scratch.growth,
+            carried.residual,
+            carried.weight,
+            packing,
+            learning_rate,
+        )
+    return trees
+
+
+@njit(**_OPTIONS)
+def _grow(table, residual, scratch, residuals, weights, packing, trees, tree, depth, learning_rate):  # type: ignore[no-untyped-def]
+    """Grow one tree depth-first from the root, whose sums are in ``residuals[0], weights[0]``.
+
+    A split hands its sums to the larger child, in place, and the next free place to the smaller
+    one, which is grown first; so a place per level is enough.
+    """
+    scratch.label[:] = 0
+    total = residual.sum()
+    stack = [Node(0, 0, 0, residual.shape[0], total)]
+    while len(stack) > 0:
+        node = stack.pop()
+        place = len(stack)
+        sums = Sums(residuals[place], weights[place])
+        split = _best_split(table, residual, scratch, sums, packing, node)
+        if not split.found or _is_pure(residual, scratch, node, split):
+            _finish_leaf(residual, scratch, sums, packing, node, trees, tree, depth, learning_rate)
+            continue
+        trees.feature[tree, node.label] = split.feature
+        trees.threshold[tree, node.label] = split.low / 2.0 + split.high / 2.0
+        last = node.level + 1 == depth
+        column = _feature_values(table, split.feature)
+        middle = _partition(scratch, node, column, split.low, not last)
+        left = Node(2 * node.label + 1, node.level + 1, node.start, middle, split.left_sum)
+        right = Node(
+            2 * node.label + 2, node.level + 1, middle, node.end, node.total - split.left_sum
+        )
+        small, large = left, right
+        if 2 * (middle - node.start) > node.end - node.start:
+            small, large = right, left
+        if last:
+            _finish_leaves(
+                table,
+                residual,
+                scratch,
+                sums,
+                packing,
+                small,
+                large,
+                trees,
+                tree,
+                depth,
+                learning_rate,
+            )
+        else:
+            child = Sums(residuals[place + 1], weights[place + 1])
+            _collect(table, residual, scratch, small.start, small.end, child)
+            _subtract(sums.residual, child.residual)
+            _subtract(sums.weight, child.weight)
+            stack.append(large)
+            stack.append(small)
+
+
+# --- choosing a split -----------------------------------------------------------------------
+
+
+@njit(**_OPTIONS)
+def _best_split(table, residual, scratch, sums, packing, node):  # type: ignore[no-untyped-def]
+    """The split of largest gain; ties between features are broken at random."""
+    best, ties = Split(False, -1.0, 0, 0.0, 0, np.float32(0), np.float32(0)), 0
+    n = node.end - node.start
+    if n < 2:
+        return best
+    mean = node.total / n
+    first_bin, n_fine, n_numeric = table.first_bin, table.n_fine, table.n_numeric
+    gains, bounds = scratch.column_gain, scratch.column_bound
+    _bin_gains(sums.residual, sums.weight, n, mean, packing.unit, scratch.gain)
+    known = _column_maxima(scratch.gain, first_bin, n_numeric, gains)
+    _inner_bounds(
+        first_bin, table.divisible, sums.residual, sums.weight, n, mean, packing, scratch.bound
+    )
+    _column_maxima(scratch.bound, first_bin, n_fine, bounds)
+    for c in range(gains.shape[0]):
+        enough = known * (1.0 - TIE)
+        if gains[c] < enough and (c >= n_fine or bounds[c] < enough):
+            continue
+        if c < n_fine:
+            split = _fine_split(table, residual, scratch, sums, packing, node, c, enough)
+            best, ties = _prefer(best, ties, split, scratch.random)
+        elif c < n_numeric:
+            split = _coarse_split(table, scratch.gain, sums, packing, c, gains[c])
+            best, ties = _prefer(best, ties, split, scratch.random)
+        else:
+            for j in range(first_bin[c], first_bin[c + 1] - 1):
+                if scratch.gain[j] >= enough:
+                    split = _bundle_split(table, sums, packing, node, j, scratch.gain[j])
+                    best, ties = _prefer(best, ties, split, scratch.random)
+        known = max(known, best.gain)
+    return best
+
+
+@njit(**_OPTIONS)
+def _prefer(best, ties, split, random):  # type: ignore[no-untyped-def]
+    """The better of two splits; of k tied ones each is kept with probability 1/k."""
+    if not split.found or (best.found and split.gain < best.gain * (1.0 - TIE)):
+        return best, ties
+    if not best.found or split.gain > best.gain * (1.0 + TIE):
+        return split, 1
+    ties += 1
+    return (split, ties) if _next_random(random) % np.uint64(ties) == 0 else (best, ties)
+
+
+@njit(inline="always", **_FAST)
+def _gain(left_sum, left_count, n, mean):  # type: ignore[no-untyped-def]
+    """g of the module's text; −1 if a side is empty."""
+    product = left_count * (n - left_count)
+    excess = left_sum - left_count * mean
+    return excess * excess / product if product > 0.5 else -1.0
+
+
+# The next three are loops over all bins that must vectorise: one that both divides and keeps a
+# maximum does not.
+
+
+@njit(**_FAST)
+def _bin_gains(residual, weight, n, mean, unit, gains):  # type: ignore[no-untyped-def]
+    """The gain of the split at each bin."""
+    inverse = 1.0 / unit
+    for j in range(gains.shape[0]):
+        gains[j] = _gain(residual[j], np.floor(weight[j] * inverse), n, mean)
+
+
+@njit(**_FAST)
+def _inner_bounds(first_bin, divisible, residual, weight, n, mean, packing, bounds):  # type: ignore[no-untyped-def]
+    """What a split strictly inside each block of the fine columns could gain at most."""
+    unit, inverse, half = packing.unit, 1.0 / packing.unit, 0.5000000001 / packing.scale
+    for j in range(_ONE, np.uint64(bounds.shape[0])):
+        bounds[j] = _block_bound(
+            residual[j - _ONE], weight[j - _ONE], residual[j], weight[j], divisible[j],
+            n, mean, unit, inverse, half,
+        )  # fmt: skip
+    for c in range(first_bin.shape[0]):
+        j = first_bin[c]
+        if j >= bounds.shape[0]:
+            break
+        bounds[j] = _block_bound(
+            0.0, 0.0, residual[j], weight[j], divisible[j], n, mean, unit, inverse, half
+        )
+
+
+@njit(**_FAST)
+def _column_maxima(values, first_bin, n_numeric, maxima):  # type: ignore[no-untyped-def]
+    """The largest value in each column, and of them all; a bundle's last bin is no split."""
+    overall = -1.0
+    for c in range(maxima.shape[0]):
+        largest = -1.0
+        end = first_bin[c + 1] - (c >= n_numeric)
+        for j in range(np.uint64(first_bin[c]), np.uint64(end)):
+            largest = max(largest, values[j])
+        maxima[c] = largest
+        overall = max(overall, largest)
+    return overall
+
+
+@njit(inline="always", **_FAST)
+def _block_bound(sum0, weight0, sum1, weight1, divisible, n, mean, unit, inverse, half):  # type: ignore[no-untyped-def]
+    """The largest gain at a corner of the rectangle of the splits strictly inside a block."""
+    count0, count1 = np.floor(weight0 * inverse), np.floor(weight1 * inverse)
+    reach = ((weight1 - weight0) - (count1 - count0) * unit) * half
+    middle = 0.5 * (sum0 + sum1)
+    low, high = count0 + 1.0, count1 - 1.0
+    excess_low = abs(middle - low * mean) + reach
+    excess_high = abs(middle - high * mean) + reach
+    bound = max(
+        excess_low * excess_low / (low * (n - low)), excess_high * excess_high / (high * (n - high))
+    )
+    return bound if divisible and count1 - count0 > 1.5 else -1.0
+
+
+@njit(**_OPTIONS)
+def _fine_split(table, residual, scratch, sums, packing, node, c, enough):  # type: ignore[no-untyped-def]
+    """The best split of a fine column, on a border or inside a block, if it gains ``enough``."""
+    n = node.end - node.start
+    mean = node.total / n
+    first, last = table.first_bin[c], table.first_bin[c + 1]
+    order, values = _sorted_rows(table, c)
+    best = Split(False, enough, _fine_feature(table, c), 0.0, 0, np.float32(0), np.float32(0))
+    border = last  # the bin after which the best border lies
+    border_gain = scratch.column_gain[c]
+    if border_gain >= enough:
+        border = _first_reaching(scratch.gain, first, border_gain)
+    on_border = False
+    for j in range(first, last):
+        if scratch.bound[j] >= best.gain:
+            sum0 = sums.residual[j - 1] if j > first else 0.0
+            count0 = _count(sums.weight[j - 1], packing) if j > first else 0
+            inside = _scan(
+                order, values, residual, scratch.label, table.block_start[j], table.block_end[j],
+                node.label, n, mean, sum0, count0, best,
+            )  # fmt: skip
+            on_border = on_border and inside.gain == best.gain
+            best = inside
+        if j == border and _improves(border_gain, best):
+            on_border = True
+            best = Split(
+                True, border_gain, best.feature, sums.residual[j], _count(sums.weight[j], packing),
+                best.low, best.high,
+            )  # fmt: skip
+    if not on_border:
+        return best
+    low, high = _border_values(order, values, scratch.label, node.label, table.block_end[border])
+    return Split(True, best.gain, best.feature, best.left_sum, best.left_count, low, high)
+
+
+@njit(**_OPTIONS)
+def _first_reaching(gains, first, gain):  # type: ignore[no-untyped-def]
+    """The first bin from ``first`` on whose split has the ``gain``, up to ties."""
+    j = first
+    while gains[j] < gain * (1.0 - TIE):
+        j += 1
+    return j
+
+
+@njit(**_OPTIONS)
+def _scan(order, values, residual, label, start, end, node, n, mean, left_sum, count, best):  # type: ignore[no-untyped-def]
+    """``best``, or a better split among a node's rows in sorted places ``start`` to ``end``."""
+    previous = np.float32(np.inf)  # nothing lies further above the first row's value
+    for q in range(start, end):
+        i = order[q]
+        if label[i] == node:
+            if values[q] > previous + FEATURE_THRESHOLD:
+                gain = _gain(left_sum, np.float64(count), n, mean)
+                if _improves(gain, best):
+                    best = Split(True, gain, best.feature, left_sum, count, previous, values[q])
+            previous = values[q]
+            left_sum += residual[i]
+            count += 1
+    return best
+
+
+@njit(inline="always", **_OPTIONS)
+def _improves(gain, best):  # type: ignore[no-untyped-def]
+    """Whether a later split of the same feature replaces ``best``: ties go to the first."""
+    return gain > best.gain * (1.0 + TIE) if best.found else gain >= best.gain
+
+
+@njit(**_OPTIONS)
+def _border_values(order, values, label, node, end):  # type: ignore[no-untyped-def]
+    """A node's last value before sorted place ``end`` and its first one from there on."""
+    q = end - 1
+    while label[order[q]] != node:
+        q -= 1
+    p = end
+    while label[order[p]] != node:
+        p += 1
+    return values[q], values[p]
+
+
+@njit(**_OPTIONS)
+def _coarse_split(table, gains, sums, packing, c, gain):  # type: ignore[no-untyped-def]
+    """The first split of a coarse column that has its largest gain."""
+    first = table.first_bin[c]
+    j = _first_reaching(gains, first, gain)
+    count = _count(sums.weight[j], packing)
+    below, above = j, j + 1
+    while below > first and _count(sums.weight[below - 1], packing) == count:
+        below -= 1
+    while _count(sums.weight[above], packing) == count:
+        above += 1
+    return Split(
+        True,
+        gain,
+        table.coarse_features[c - table.n_fine],
+        sums.residual[j],
+        count,
+        table.bin_low[below],
+        table.bin_low[above],
+    )
+
+
+@njit(**_OPTIONS)
+def _bundle_split(table, sums, packing, node, j, gain):  # type: ignore[no-untyped-def]
+    """Bin j of a bundle against the rest; the rest has the feature's lower value and goes left."""
+    return Split(
+        True,
+        gain,
+        table.bin_feature[j],
+        node.total - sums.residual[j],
+        node.end - node.start - _count(sums.weight[j], packing),
+        table.bin_low[j],
+        table.bin_high[j],
+    )
+
+
+@njit(**_OPTIONS)
+def _is_pure(residual, scratch, node, split):  # type: ignore[no-untyped-def]
+    """scikit-learn's stopping rule; the variance is at least the gain, so it is rarely needed."""
+    if split.gain > 2.0 * PURE:
+        return False
+    total, squares = 0.0, 0.0
+    for q in range(node.start, node.end):
+        value = residual[scratch.rows[q]]
+        total += value
+        squares += value * value
+    n = node.end - node.start
+    return squares / n - (total / n) ** 2 <= PURE
+
+
+# --- sums of a node -------------------------------------------------------------------------
+
+
+@njit(**_OPTIONS)
+def _collect(table, residual, scratch, start, end, sums):  # type: ignore[no-untyped-def]
+    """The sums of the rows in a range of the row list."""
+    _add_rows(scratch.rows, start, end, table.codes, residual, scratch.weight, scratch.pairs)
+    _unpair(scratch.pairs, table.first_bin, table.n_numeric, sums.residual, sums.weight)
+
+
+@njit(**_OPTIONS)
+def _add_rows(rows, start, end, codes, residual, row_weight, pairs):  # type: ignore[no-untyped-def]
+    """Add residual and weight of each row to its bin in every column."""
+    for q in range(np.uint64(start), np.uint64(end)):
+        i = rows[q]
+        value, weight = residual[i], row_weight[i]
+        for c in range(np.uint64(codes.shape[1])):
+            at = np.uint64(codes[i, c])
+            pairs[at] += value
+            pairs[at + _ONE] += weight
+
+
+@njit(**_OPTIONS)
+def _unpair(pairs, first_bin, n_numeric, residual, weight):  # type: ignore[no-untyped-def]
+    """Move pairs to two arrays, as running sums along numeric columns, and clear them."""
+    for c in range(first_bin.shape[0] - 1):
+        running = c < n_numeric
+        value0, weight0 = 0.0, 0.0
+        for j in range(np.uint64(first_bin[c]), np.uint64(first_bin[c + 1])):
+            at = j + j
+            value0, weight0 = value0 + pairs[at], weight0 + pairs[at + _ONE]
+            pairs[at] = 0.0
+            pairs[at + _ONE] = 0.0
+            residual[j], weight[j] = value0, weight0
+            if not running:
+                value0, weight0 = 0.0, 0.0
+
+
+@njit(**_OPTIONS)
+def _subtract(a, b):  # type: ignore[no-untyped-def]
+    for j in range(a.shape[0]):
+        a[j] -= b[j]
+
+
+@njit(**_OPTIONS)
+def _partition(scratch, node, column, low, relabel):  # type: ignore[no-untyped-def]
+    """Order the node's rows as left child, right child; gives the border between the two."""
+    rows, spare = scratch.rows, scratch.spare
+    left, right = np.uint64(node.start), np.uint64(0)
+    first_child = np.uint16(2 * node.label + 1)
+    for q in range(node.start, node.end):
+        i = rows[q]
+        goes_right = column[i] > low
+        rows[left] = i
+        spare[right] = i
+        left += np.uint64(not goes_right)
+        right += np.uint64(goes_right)
+        if relabel:
+            scratch.label[i] = first_child + np.uint16(goes_right)
+    middle = node.end - np.int64(right)
+    rows[middle : node.end] = spare[: node.end - middle]
+    return middle
+
+
+# --- leaves, and what they do to the next root ------------------------------------------------
+
+
+@njit(**_OPTIONS)
+def _finish_leaf(residual, scratch, sums, packing, node, trees, tree, depth, learning_rate):  # type: ignore[no-untyped-def]
+    """Close a node above the last level: its sums tell its part in the root's change."""
+    value = _set_leaf(residual, scratch, node, trees, tree, depth, learning_rate)
+    _book_counts(sums.weight, packing.unit, value, scratch.drop, scratch.growth)
+
+
+@njit(**_OPTIONS)
+def _finish_leaves(
+    table, residual, scratch, sums, packing, small, large, trees, tree, depth, learning_rate
+):  # type: ignore[no-untyped-def]
+    """Close two sisters on the last level.
+
+    All rows of their parent are booked with the larger leaf's value, from the parent's counts; then
+    the smaller leaf's rows are corrected one by one.
+    """
+    large_value = _set_leaf(residual, scratch, large, trees, tree, depth, learning_rate)
+    small_value = _set_leaf(residual, scratch, small, trees, tree, depth, learning_rate)
+    _book_counts(sums.weight, packing.unit, large_value, scratch.drop, scratch.growth)
+    change, change_abs = small_value - large_value, abs(small_value) - abs(large_value)
+    _book_rows(
+        scratch.rows, small.start, small.end, table.codes, change, change_abs, scratch.row_changes
+    )
+
+
+@njit(**_OPTIONS)
+def _book_rows(rows, start, end, codes, change, change_abs, pairs):  # type: ignore[no-untyped-def]
+    """Add the same pair to the bins of every row."""
+    for q in range(np.uint64(start), np.uint64(end)):
+        i = rows[q]
+        for c in range(np.uint64(codes.shape[1])):
+            at = np.uint64(codes[i, c])
+            pairs[at] += change
+            pairs[at + _ONE] += change_abs
+
+
+@njit(**_OPTIONS)
+def _set_leaf(residual, scratch, node, trees, tree, depth, learning_rate):  # type: ignore[no-untyped-def]
+    """Write a leaf's value and take its step from its rows' residuals."""
+    value = node.total / (node.end - node.start)
+    place = node.label
+    for _ in range(node.level, depth):
+        place = 2 * place + 1
+    trees.value[tree, place + 1 - (1 << depth)] = value
+    step = learning_rate * value
+    for q in range(node.start, node.end):
+        residual[scratch.rows[q]] -= step
+    return value
+
+
+@njit(**_FAST)
+def _book_counts(weight, unit, value, drop, growth):  # type: ignore[no-untyped-def]
+    """Book all rows of a node with one leaf value."""
+    inverse, size = 1.0 / unit, abs(value)
+    for j in range(drop.shape[0]):
+        count = np.floor(weight[j] * inverse)
+        drop[j] += value * count
+        growth[j] += size * count
+
+
+@njit(**_OPTIONS)
+def _carry(pairs, first_bin, n_numeric, drop, growth, residual, weight, packing, learning_rate):  # type: ignore[no-untyped-def]
+    """Bring the root's sums to the new residuals, and empty ``pairs``."""
+    for c in range(first_bin.shape[0] - 1):
+        running = c < n_numeric
+        change, change_abs = 0.0, 0.0
+        for j in range(np.uint64(first_bin[c]), np.uint64(first_bin[c + 1])):
+            at = j + j
+            change, change_abs = change + pairs[at], change_abs + pairs[at + _ONE]
+            pairs[at] = 0.0
+            pairs[at + _ONE] = 0.0
+            drop[j] += change
+            growth[j] += change_abs
+            if not running:
+                change, change_abs = 0.0, 0.0
+    _apply(drop, growth, residual, weight, packing, learning_rate)
+
+
+@njit(**_FAST)
+def _apply(drop, growth, residual, weight, packing, learning_rate):  # type: ignore[no-untyped-def]
+    """A row's packed |r| grows by at most lr |value| · scale, rounded up: one more per row, and one
+    per bin for the rounding of running sums here.
+    """
+    inverse, scale = 1.0 / packing.unit, learning_rate * packing.scale
+    for j in range(drop.shape[0]):
+        residual[j] -= learning_rate * drop[j]
+        added = np.ceil(max(growth[j], 0.0) * scale)
+        weight[j] += added + np.floor(weight[j] * inverse) + (j + 1.0)
+
+
+# --- small things ----------------------------------------------------------------------------
+
+
+@njit(inline="always", **_OPTIONS)
+def _count(weight, packing):  # type: ignore[no-untyped-def]
+    return int(np.floor(weight / packing.unit))
+
+
+@njit(**_OPTIONS)
+def _feature_values(table, feature):  # type: ignore[no-untyped-def]
+    return table.features[feature] if feature < table.features.shape[0] else table.f
+
+
+@njit(**_OPTIONS)
+def _fine_feature(table, c):  # type: ignore[no-untyped-def]
+    return table.fine_features[c] if c < table.n_fine - 1 else table.features.shape[0]
+
+
+@njit(**_OPTIONS)
+def _sorted_rows(table, c):  # type: ignore[no-untyped-def]
+    if c < table.n_fine - 1:
+        return table.order[c], table.values[c]
+    return table.f_order, table.f_values
+
+
+@njit(**_OPTIONS)
+def _weigh(residual, weight, packing):  # type: ignore[no-untyped-def]
+    unit, scale = packing.unit, packing.scale
+    for i in range(residual.shape[0]):
+        weight[i] = unit + np.ceil(abs(residual[i]) * scale)
+
+
+@njit(**_OPTIONS)
+def _next_random(state):  # type: ignore[no-untyped-def]
+    """splitmix64."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+# --- prediction ------------------------------------------------------------------------------
+
+
+@njit(**_OPTIONS)
+def predict(trees, learning_rate, start, rows):  # type: ignore[no-untyped-def]
+    """start + Σ lr · leaf value for float32 ``rows`` (n, d + 1), f last; gives (n,)."""
+    n_trees, n_inner = trees.feature.shape
+    depth = 0
+    while (1 << depth) - 1 < n_inner:
+        depth += 1
+    out = np.full(rows.shape[0], start)
+    for i in range(rows.shape[0]):
+        for tree in range(n_trees):
+            node = 0
+            for _ in range(depth):
+                value = rows[i, trees.feature[tree, node]]
+                node = 2 * node + 1 + (value > trees.threshold[tree, node])
+            out[i] += learning_rate * trees.value[tree, node - n_inner]
+    return out
