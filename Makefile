@@ -39,6 +39,14 @@ table1: setup ## the paper's Table 1 beside ours, computed from the data
 verify-data: setup ## compare the bundled snapshot with OpenML, cell by cell (needs a network)
 	$(RUN) scripts/verify_snapshot.py
 
+bench: setup ## speed of the exact engine against scikit-learn, LightGBM and XGBoost (20 minutes)
+	@$(RUN) -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[bench]'
+	$(RUN) scripts/bench.py rounds
+	$(RUN) scripts/bench.py scaling
+
+parity: setup ## all rounds of the exact engine against scikit-learn (20 minutes)
+	$(RUN) scripts/parity.py
+
 lock: setup ## recompute requirements.lock from pyproject.toml (needs a network)
 	@$(RUN) -m pip install --quiet --disable-pip-version-check uv
 	@$(RUN) -m uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
@@ -50,4 +58,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup test lint format table1 verify-data lock clean
+.PHONY: help setup test lint format table1 verify-data bench parity lock clean

@@ -84,6 +84,7 @@ def _compute(config: Config, store: RunStore, table: fetch_stage.RawTable) -> bo
     design = preprocess_stage.preprocess(table, config.dataset)
     key = initial_key(config, table.sha256)
     initial = store.load_initial(config.dataset.label, config.seed, key)
+    boost.compile_kernels()
     log.info("preparing the split%s ...", "" if initial else " and the initial forest")
     bench = boost.Workbench(config, design, initial)
     if initial is None:

@@ -130,7 +130,7 @@ class Adaptive(Section):
 class Engine(Section):
     """Who fits the trees of a round."""
 
-    name: Literal["sklearn"] = Field(description="one of sklearn")
+    name: Literal["exact", "sklearn"] = Field(description="one of exact, sklearn")
 
 
 class Boosting(Section):

@@ -41,12 +41,12 @@ def plain_algorithm_1(rows, y, strategy, eta, n_rounds, seed):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("name", ["diabetes", "german"])
-def test_trajectory_equals_ten_plain_lines_of_sklearn(name, strategy):
+@pytest.mark.parametrize(("name", "engine"), [("diabetes", "sklearn"), ("german", "exact")])
+def test_trajectory_equals_ten_plain_lines_of_sklearn(name, engine, strategy):
     d = data(name)
     expected = plain_algorithm_1(d.X_train, d.y_train, strategy, eta=0.5, n_rounds=4, seed=3)
     model = MulticalibrationBoostingRegressor(
-        4, rescaling=strategy, engine="sklearn", random_state=3
+        4, rescaling=strategy, engine=engine, random_state=3
     ).fit(d.X_train, d.y_train)
     for ours, theirs in zip(model.staged_predict(d.X_train), expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-10)

@@ -31,10 +31,18 @@ def sklearn(X, f, residual, seed=0, *, n_trees=100, max_depth=3, learning_rate=0
     return model, model.predict(np.column_stack([X, f]))
 
 
-def spread_of_sklearn(X, f, residual, **settings):
-    """How far scikit-learn is from itself under other seeds: zero unless different splits tie."""
-    runs = [sklearn(X, f, residual, seed, **settings)[1] for seed in range(4)]
-    return max(np.abs(a - runs[0]).max() for a in runs)
+def runs_of_sklearn(X, f, residual, **settings):
+    """scikit-learn under other seeds, row orders and units: all equal unless splits tie.
+
+    Ties between features are broken by its seed, those between thresholds of one feature by
+    rounding, which row order and units change.
+    """
+    for variant in range(12):
+        rng = np.random.default_rng(variant)
+        rows, unit = rng.permutation(len(f)), 1 + rng.random() * (variant > 0)
+        out = np.empty(len(f))
+        out[rows] = sklearn(X[rows], f[rows], unit * residual[rows], variant, **settings)[1] / unit
+        yield out
 
 
 # --- the paper's datasets ---------------------------------------------------------------------
@@ -155,11 +163,12 @@ def test_training_values_are_sklearns_on_any_table(
     np.testing.assert_allclose(ensemble.predict(X, f), ours, rtol=0, atol=tolerance)
     distance = np.abs(ours - sklearn(X, f, y, **size)[1]).max()
     if distance > tolerance:
-        # Only where scikit-learn itself depends on its seed may we differ from it, and then no
-        # worse: the loss must be within what its seeds give.
-        assert spread_of_sklearn(X, f, y, **size) > tolerance
-        losses = [np.mean((y - sklearn(X, f, y, s, **size)[1]) ** 2) for s in range(12)]
-        width = max(losses) - min(losses)
+        # Only where scikit-learn itself is not determined may we differ from it, and then no
+        # more than it does: the loss must be within what it gives.
+        runs = list(runs_of_sklearn(X, f, y, **size))
+        assert max(np.abs(run - runs[0]).max() for run in runs) > tolerance
+        losses = [np.mean((y - run) ** 2) for run in runs]
+        width = max(losses) - min(losses) + 1e-9 * max(losses)
         assert min(losses) - width <= np.mean((y - ours) ** 2) <= max(losses) + width
 
 

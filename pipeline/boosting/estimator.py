@@ -38,8 +38,8 @@ class MulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # type:
         The initial predictor; None is the paper's forest of 100 trees of depth 5.
     n_trees, max_depth, learning_rate : 100, 3, 0.1
         The ensemble of a round.
-    engine : {"sklearn"}, default="sklearn"
-        Who fits the trees.
+    engine : {"exact", "sklearn"}, default="exact"
+        Who fits the trees: a compiled kernel, or scikit-learn itself; the trees are the same.
     random_state : int, RandomState or None, default=None
         Seeds the initial forest and ties between equally good splits.
 
@@ -62,7 +62,7 @@ class MulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # type:
         n_trees: int = 100,
         max_depth: int = 3,
         learning_rate: float = 0.1,
-        engine: str = "sklearn",
+        engine: str = "exact",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_rounds = n_rounds

@@ -7,10 +7,12 @@ the audit's trees and round 0's ensemble, which no weight has touched yet) is ma
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,12 +23,14 @@ from sklearn.ensemble import RandomForestRegressor
 from pipeline import config as schema
 from pipeline import provenance
 from pipeline.boosting.algorithm import advance, boost, mean_squared_error, norm, round_seed
-from pipeline.boosting.audit import Auditor, multicalibration_errors
+from pipeline.boosting.audit import READINGS, Auditor, multicalibration_errors
 from pipeline.boosting.engines import Ensemble, TreeSettings, make_engine
 from pipeline.boosting.rescaling import Adaptive, Relaxed, Rescaling, Unit
 from pipeline.keys import audit_seed, seeds
 from pipeline.stages.preprocess import Design, Split, split
 from pipeline.store import Initial
+
+log = logging.getLogger("pipeline")
 
 Floats = NDArray[np.float64]
 Row = dict[str, Any]
@@ -131,6 +135,22 @@ def run(
         f_test = advance(f_test, bench.split.X_test, step, eta)
         record(step.t + 1, step.f, step.gap, step.weight)
     return Run(pd.DataFrame(rows), _record(config, bench, time.perf_counter() - started))
+
+
+def compile_kernels() -> None:
+    """Compile what a run needs, or load it compiled; says so where that takes a while.
+
+    Called before workers start, so that they find it done.
+    """
+    from pipeline.boosting.engines.exact import kernel
+
+    compiled = Path(kernel.grow_trees.stats.cache_path)
+    if not any(compiled.glob("kernel.grow_trees-*.nbi")):
+        log.info("compiling the exact engine and the audit (once, about half a minute) ...")
+    X, f, y = np.array([[0.0, 0.0], [1.0, 1.0]]), np.zeros(2), np.array([0.0, 1.0])
+    ensemble, _ = make_engine("exact", TreeSettings(1)).bind(X).fit(f, y, 0)
+    ensemble.predict(X, f)
+    multicalibration_errors(Auditor(X).audit(f, y), READINGS)
 
 
 def rescaling_of(strategy: schema.Unit | schema.Relaxed | schema.Adaptive) -> Rescaling:

@@ -1,0 +1,175 @@
+"""How fast is the exact engine? CPU seconds of one round's 100 trees, side by side in one run.
+
+    python scripts/bench.py rounds    the paper's datasets, against scikit-learn, LightGBM, XGBoost
+    python scripts/bench.py scaling   10^3 to 10^6 rows x 20 columns, with a figure
+
+One thread; the best of several repetitions; only ratios within one run mean anything. LightGBM has
+a bin for every value (so that it may choose every split that scikit-learn may), XGBoost its exact
+greedy method; both grow trees of scikit-learn's shape.
+"""
+
+from __future__ import annotations
+
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import lightgbm
+import numpy as np
+import xgboost
+from numpy.typing import NDArray
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+
+from pipeline.boosting.audit import Auditor
+from pipeline.boosting.engines import TreeSettings, make_engine
+from pipeline.compose import load
+from pipeline.provenance import cpu_model
+from pipeline.stages.fetch import fetch
+from pipeline.stages.preprocess import preprocess, split
+
+Floats = NDArray[np.float64]
+NAMES = ("diabetes", "german", "crime", "california", "adult")
+N_TREES, DEPTH, RATE = 100, 3, 0.1
+
+
+def cpu_seconds(work: Callable[[], object], budget: float = 6.0, at_most: int = 15) -> float:
+    """The least CPU time of ``work`` over as many repetitions as fit the budget, one at least."""
+    best, spent = np.inf, 0.0
+    for _ in range(at_most):
+        before = time.process_time()
+        work()
+        took = time.process_time() - before
+        best, spent = min(best, took), spent + took
+        if spent > budget:
+            break
+    return best
+
+
+def with_exact(X: Floats, f: Floats, y: Floats) -> Callable[[], object]:
+    fitter = make_engine("exact", TreeSettings(N_TREES, DEPTH, RATE)).bind(X)
+    fitter.fit(f, y, 0)  # compiled code is loaded
+    return lambda: fitter.fit(f, y, 0)
+
+
+def with_sklearn(X: Floats, f: Floats, y: Floats) -> Callable[[], object]:
+    Z = np.column_stack([X, f])
+
+    def fit() -> object:
+        model = GradientBoostingRegressor(
+            n_estimators=N_TREES, max_depth=DEPTH, learning_rate=RATE, random_state=0
+        )
+        return model.fit(Z, y)
+
+    return fit
+
+
+def with_lightgbm(X: Floats, f: Floats, y: Floats) -> Callable[[], object]:
+    Z = np.column_stack([X, f])
+    parameters = {
+        "objective": "regression",
+        "num_leaves": 2**DEPTH,
+        "max_depth": DEPTH,
+        "learning_rate": RATE,
+        "max_bin": 65535,
+        "min_data_in_bin": 1,
+        "min_data_in_leaf": 1,
+        "min_sum_hessian_in_leaf": 0,
+        "feature_pre_filter": False,
+        "num_threads": 1,
+        "verbose": -1,
+    }
+    return lambda: lightgbm.train(parameters, lightgbm.Dataset(Z, y), N_TREES)
+
+
+def with_xgboost(X: Floats, f: Floats, y: Floats) -> Callable[[], object]:
+    Z = np.column_stack([X, f])
+    parameters = {
+        "tree_method": "exact",
+        "max_depth": DEPTH,
+        "eta": RATE,
+        "lambda": 0,
+        "min_child_weight": 1,
+        "base_score": float(y.mean()),
+        "nthread": 1,
+    }
+    return lambda: xgboost.train(parameters, xgboost.DMatrix(Z, y), N_TREES)
+
+
+def rounds() -> None:
+    print(f"CPU seconds of one round (100 trees of depth 3), one thread, {cpu_model()}")
+    print(
+        f"{'dataset':<12}{'rows':>7}{'cols':>5}{'exact':>9}{'sklearn':>9}{'lightgbm':>9}"
+        f"{'xgboost':>9}   times slower: {'sklearn':>8}{'lightgbm':>9}{'xgboost':>8}"
+        f"   {'audit ms':>8}"
+    )
+    for name in NAMES:
+        dataset = load([f"dataset={name}"]).dataset
+        data = split(preprocess(fetch(dataset), dataset), dataset, 0)
+        X, y = data.X_train, data.y_train
+        f = RandomForestRegressor(100, max_depth=5, random_state=0).fit(X, y).predict(X)
+        seconds = {
+            rival.__name__: cpu_seconds(rival(X, f, y - f))
+            for rival in (with_exact, with_sklearn, with_lightgbm, with_xgboost)
+        }
+        ours = seconds.pop("with_exact")
+        auditor = Auditor(X)
+        audit = cpu_seconds(lambda a=auditor, f=f, r=y - f: a.audit(f, r))  # type: ignore[misc]
+        print(
+            f"{name:<12}{X.shape[0]:>7}{X.shape[1]:>5}{ours:>9.4f}"
+            + "".join(f"{s:>9.3f}" for s in seconds.values())
+            + f"{'':>17}"
+            + "".join(f"{s / ours:>8.1f}" for s in seconds.values())
+            + f"{audit * 1e3:>12.1f}",
+            flush=True,
+        )
+
+
+def scaling(figure: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    sizes = [1_000, 10_000, 100_000, 1_000_000]
+    rivals = {"exact": with_exact, "LightGBM, a bin per value": with_lightgbm}
+    curves: dict[str, list[tuple[int, float]]] = {}
+    rng = np.random.default_rng(0)
+    for n in sizes:
+        X = rng.normal(size=(n, 20))
+        y = X[:, 0] * X[:, 1] + np.sin(3 * X[:, 2]) + rng.normal(size=n)
+        f = y + rng.normal(size=n)
+        in_reach = rivals | ({"scikit-learn": with_sklearn} if n <= 100_000 else {})
+        for name, rival in in_reach.items():
+            seconds = cpu_seconds(rival(X, f, y - f), budget=3.0, at_most=5)
+            curves.setdefault(name, []).append((n, seconds))
+            print(f"{n:>9} rows x 20  {name:<28}{seconds:>9.3f} s", flush=True)
+    _, axes = plt.subplots(figsize=(4.5, 3.2), layout="constrained")
+    for name, points in curves.items():
+        axes.loglog(*zip(*points, strict=True), "o-", label=name)
+    axes.set(xlabel="rows (20 columns)", ylabel="CPU seconds per round")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    figure.parent.mkdir(parents=True, exist_ok=True)
+    plt.savefig(figure, dpi=150)
+    print(f"figure: {figure}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("what", choices=["rounds", "scaling"])
+    parser.add_argument("--figure", type=Path, default=Path("outputs/bench/scaling.png"))
+    arguments = parser.parse_args()
+    if arguments.what == "rounds":
+        rounds()
+    else:
+        scaling(arguments.figure)
+
+
+if __name__ == "__main__":
+    main()
