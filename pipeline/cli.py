@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
 import hydra
@@ -30,6 +32,8 @@ EXAMPLES = """\
 
 def main() -> None:
     """Entry point of ``python -m pipeline``."""
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")  # before numpy is loaded: a process is one thread
     args = get_args_parser().parse_args()
     if args.help:
         print(help_text())
@@ -49,7 +53,7 @@ def _hydra_main(raw: DictConfig) -> None:
     assert isinstance(container, dict)
     config = parse({str(key): value for key, value in container.items()})
     try:
-        run_stage(config)
+        run_stage(config, list(HydraConfig.get().overrides.task))
     except UserError as error:
         if HydraConfig.get().mode == RunMode.MULTIRUN:
             # Hydra shows the first failure of a sweep only; each job reports its own.
@@ -58,12 +62,12 @@ def _hydra_main(raw: DictConfig) -> None:
         _fail(error)
 
 
-def run_stage(config: Config) -> None:
-    """Do what ``stage=`` asks for."""
+def run_stage(config: Config, overrides: Sequence[str]) -> None:
+    """Do what ``stage=`` asks for; ``overrides`` are the command line's, for a grid's configs."""
     # Imported here so that --help and a wrong key answer at once.
     from pipeline import commands
 
-    getattr(commands, config.stage)(config)
+    getattr(commands, config.stage)(config, overrides)
 
 
 def help_text() -> str:

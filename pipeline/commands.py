@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 from tqdm import tqdm
 
-from pipeline.compose import load
+from pipeline import grid
+from pipeline.compose import load, load_grid
 from pipeline.config import Config
 from pipeline.keys import initial_key, run_key
 from pipeline.stages import boost
@@ -21,7 +23,7 @@ from pipeline.store import CorruptRun, RunId, RunStore
 log = logging.getLogger("pipeline")
 
 
-def fetch(config: Config) -> fetch_stage.RawTable:
+def fetch(config: Config, _: Sequence[str] = ()) -> fetch_stage.RawTable:
     """``stage=fetch``: get the raw table and say what it is."""
     table = fetch_stage.fetch(config.dataset)
     print(
@@ -31,7 +33,7 @@ def fetch(config: Config) -> fetch_stage.RawTable:
     return table
 
 
-def preprocess(config: Config) -> None:
+def preprocess(config: Config, _: Sequence[str] = ()) -> None:
     """``stage=preprocess``: build the design matrix and describe it."""
     table = fetch(config)
     design = preprocess_stage.preprocess(table, config.dataset)
@@ -44,7 +46,7 @@ def preprocess(config: Config) -> None:
     print(summary.to_string(float_format=lambda v: f"{v:.5g}"))
 
 
-def table1(_: Config) -> None:
+def table1(_: Config, __: Sequence[str] = ()) -> None:
     """``stage=table1``: the paper's Table 1 beside ours."""
     datasets = {name: load([f"dataset={name}"]).dataset for name in table1_stage.PAPER}
     table = table1_stage.table1(datasets)
@@ -54,9 +56,29 @@ def table1(_: Config) -> None:
             print(f"\n{name}: {why}")
 
 
-def run(config: Config) -> None:
-    """``stage=run``: one run, from the store if it is there."""
+def run(config: Config, overrides: Sequence[str]) -> None:
+    """``stage=run``: one run or a grid; what is in the store is not computed again."""
     store = RunStore(Path(config.output_dir) / config.experiment.name)
+    if config.experiment.is_grid:
+        _run_grid(config, overrides, store)
+    else:
+        _run_one(config, store)
+
+
+def _run_grid(config: Config, overrides: Sequence[str], store: RunStore) -> None:
+    summary = grid.run_grid(load_grid(overrides), config.experiment.seeds, store)
+    if summary.computed:
+        log.info(
+            "%d runs computed in %.1f s (%.1f s inside runs), %d found; all are in %s",
+            summary.computed,
+            summary.seconds,
+            summary.run_seconds,
+            summary.found,
+            store.root,
+        )
+
+
+def _run_one(config: Config, store: RunStore) -> None:
     table = fetch_stage.fetch(config.dataset)
     run_id = RunId(
         config.dataset.label, config.strategy.name, config.seed, run_key(config, table.sha256)

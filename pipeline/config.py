@@ -191,6 +191,25 @@ class Experiment(Section):
         return bool(self.seeds)
 
 
+class Grid(Section):
+    """How the runs of an experiment are spread."""
+
+    workers: int | None = Field(
+        ge=1, description="processes of one thread each, at least 1, or null for one per core"
+    )
+    backend: Literal["local", "dask"] = Field(description="one of local, dask")
+    scheduler: str | None = Field(description="the address of a Dask scheduler, or null")
+
+    @model_validator(mode="after")
+    def _dask_needs_a_scheduler(self) -> Grid:
+        if self.backend == "dask" and self.scheduler is None:
+            raise ValueError(
+                "grid.scheduler=null: must be the address of a Dask scheduler, such as "
+                "tcp://host:8786, for grid.backend=dask"
+            )
+        return self
+
+
 class Config(Section):
     """Everything a run depends on, and where its results go."""
 
@@ -205,6 +224,7 @@ class Config(Section):
     seed: Seed = Field(description="a whole number from 0 to 2**32 - 1")
     boosting: Boosting
     initial: Initial
+    grid: Grid
     output_dir: str = Field(min_length=1, description="a folder for results")
 
 

@@ -87,6 +87,14 @@ class RunStore:
 
     # -- runs ---------------------------------------------------------------------------------
 
+    def has(self, run: RunId) -> bool:
+        """Whether a run is stored; raises `CorruptRun` if it is damaged."""
+        folder = self.runs / run.folder
+        if not folder.is_dir():
+            return False
+        _verified(folder)
+        return True
+
     def load(self, run: RunId) -> StoredRun | None:
         """A stored run, None if there is none; raises `CorruptRun` if it is damaged."""
         folder = self.runs / run.folder
@@ -232,6 +240,12 @@ class _clear_errors:  # noqa: N801
 
 
 def _read(folder: Path) -> StoredRun:
+    csv, record = _verified(folder)
+    return StoredRun(pd.read_csv(io.BytesIO(csv)), record)
+
+
+def _verified(folder: Path) -> tuple[bytes, dict[str, Any]]:
+    """The bytes of ``rounds.csv`` and the record, after their checksums were found right."""
     try:
         csv = (folder / "rounds.csv").read_bytes()
         record = json.loads((folder / "run.json").read_bytes())
@@ -243,7 +257,7 @@ def _read(folder: Path) -> StoredRun:
         raise CorruptRun(f"{folder}: run.json does not match its checksum")
     if _sha256(csv) != record["rounds_sha256"]:
         raise CorruptRun(f"{folder}: rounds.csv does not match its checksum")
-    return StoredRun(pd.read_csv(io.BytesIO(csv)), record)
+    return csv, record
 
 
 def _seal(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,11 +10,6 @@ greedy method; both grow trees of scikit-learn's shape.
 
 from __future__ import annotations
 
-import os
-
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ[variable] = "1"
-
 import argparse
 import time
 from collections.abc import Callable

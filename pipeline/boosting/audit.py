@@ -138,7 +138,7 @@ def _require_finite(values: Floats, name: str) -> None:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _mix(z):  # type: ignore[no-untyped-def]
+def _mix(z):
     """The finaliser of splitmix64."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -146,7 +146,7 @@ def _mix(z):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def draw(seed, tree, node, purpose, attempt):  # type: ignore[no-untyped-def]
+def draw(seed, tree, node, purpose, attempt):
     """A number in [0, 1) that depends on the five integers alone."""
     z = _mix(np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15))
     z = _mix(z ^ (np.uint64(tree) << np.uint64(32)) ^ np.uint64(node))
@@ -155,7 +155,7 @@ def draw(seed, tree, node, purpose, attempt):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _draw_leaf_values(n_trees, n_leaves, seed):  # type: ignore[no-untyped-def]
+def _draw_leaf_values(n_trees, n_leaves, seed):
     values = np.empty((n_trees, n_leaves))
     for tree in range(n_trees):
         for leaf in range(n_leaves):
@@ -164,7 +164,7 @@ def _draw_leaf_values(n_trees, n_leaves, seed):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _leaf_sums(x_keys, f_keys, low, high, residual, n_trees, depth, seed):  # type: ignore[no-untyped-def]
+def _leaf_sums(x_keys, f_keys, low, high, residual, n_trees, depth, seed):
     n = f_keys.shape[0]
     n_leaves = 1 << depth
     sums, counts = np.zeros((n_trees, n_leaves)), np.zeros((n_trees, n_leaves))
@@ -189,7 +189,7 @@ def _leaf_sums(x_keys, f_keys, low, high, residual, n_trees, depth, seed):  # ty
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _random_split(x_keys, f_keys, low, high, place, label, level, members, tree, seed):  # type: ignore[no-untyped-def]
+def _random_split(x_keys, f_keys, low, high, place, label, level, members, tree, seed):
     """A feature that varies on the node's rows and a threshold key; all rows go left if none."""
     n_features = low.shape[0]
     node = (1 << level) + np.int64(label)
@@ -215,12 +215,12 @@ def _random_split(x_keys, f_keys, low, high, place, label, level, members, tree,
 
 
 @njit(cache=True, nogil=True)
-def _column(x_keys, f_keys, feature):  # type: ignore[no-untyped-def]
+def _column(x_keys, f_keys, feature):
     return x_keys[feature] if feature < x_keys.shape[0] else f_keys
 
 
 @njit(cache=True, nogil=True)
-def _members(place, label, level, rows):  # type: ignore[no-untyped-def]
+def _members(place, label, level, rows):
     """A node's row count, and its rows in the buffer ``rows``: none if it is better scanned."""
     if level == 0:
         return place.shape[0], rows[:0]
@@ -237,7 +237,7 @@ def _members(place, label, level, rows):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _range(x_keys, f_keys, low, high, place, label, level, members, feature):  # type: ignore[no-untyped-def]
+def _range(x_keys, f_keys, low, high, place, label, level, members, feature):
     """Smallest and largest key of a feature among the rows at a node."""
     if level == 0:
         return low[feature], high[feature]
@@ -251,7 +251,7 @@ def _range(x_keys, f_keys, low, high, place, label, level, members, feature):  #
 
 
 @njit(cache=True, nogil=True)
-def _masked_range(column, place, k):  # type: ignore[no-untyped-def]
+def _masked_range(column, place, k):
     """Smallest and largest key among the rows at node k."""
     smallest, largest = np.int32(_HIGHEST), np.int32(_LOWEST)
     for i in range(column.shape[0]):
@@ -262,7 +262,7 @@ def _masked_range(column, place, k):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _threshold(smallest, largest, u):  # type: ignore[no-untyped-def]
+def _threshold(smallest, largest, u):
     """The key of a uniform value in [smallest, largest), so that both sides have rows."""
     a, b = _value(smallest), _value(largest)
     key = _key(a + u * (b - a))
@@ -270,7 +270,7 @@ def _threshold(smallest, largest, u):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _value(key):  # type: ignore[no-untyped-def]
+def _value(key):
     """The float64 value of an ordered key."""
     buffer = np.empty(1, np.int32)
     buffer[0] = key ^ ((key >> np.int32(31)) & np.int32(0x7FFFFFFF))
@@ -278,7 +278,7 @@ def _value(key):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _key(value):  # type: ignore[no-untyped-def]
+def _key(value):
     """The ordered key of a float64 value rounded to float32."""
     buffer = np.empty(1, np.float32)
     buffer[0] = np.float32(value) + np.float32(0)
@@ -287,7 +287,7 @@ def _key(value):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _descend(place, k, column, threshold):  # type: ignore[no-untyped-def]
+def _descend(place, k, column, threshold):
     """Send the rows at node k to node 2k (key ≤ threshold) or 2k + 1 of the next level."""
     left = np.uint8(2 * k)
     for i in range(place.shape[0]):
@@ -296,7 +296,7 @@ def _descend(place, k, column, threshold):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _accumulate(place, residual, banks, sums, counts):  # type: ignore[no-untyped-def]
+def _accumulate(place, residual, banks, sums, counts):
     banks[:] = 0.0
     width = 2 * sums.shape[0]
     for i in range(place.shape[0]):

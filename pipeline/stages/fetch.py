@@ -70,6 +70,12 @@ def fetch(dataset: Dataset, cache_dir: Path = CACHE_DIR) -> RawTable:
     return RawTable(frame=table, sha256=digest, origin=origin, target=target)
 
 
+def expected_hash(dataset: Dataset) -> str | None:
+    """The content hash that `fetch` would insist on, without fetching; None if it has to look."""
+    spec = manifest().get(dataset.label)
+    return spec.content_sha256 if spec else None
+
+
 def read_bundled(name: str) -> pd.DataFrame:
     """A table of the snapshot in ``data/``, after checking that its bytes are the origin's."""
     spec = manifest().get(name)

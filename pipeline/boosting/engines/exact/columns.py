@@ -214,7 +214,7 @@ def _bundle(features: Float32s, binary: list[int]) -> list[list[int]]:
 
 
 @njit(cache=True, nogil=True)
-def _block_starts(values, share):  # type: ignore[no-untyped-def]
+def _block_starts(values, share):
     n = values.shape[0]
     starts = np.empty(n + 1, np.int64)
     starts[0] = 0

@@ -41,7 +41,7 @@ in scikit-learn; between features the seed decides, as there.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -55,7 +55,7 @@ PURE = np.finfo(np.float64).eps
 STALE = 0.15  # how much of Σ|r| the root's bounds may be off before they are made anew
 
 _ONE = np.uint64(1)
-_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
+_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 # Gains and bounds are finite by construction; without NaN and signed zeros the loops vectorise.
 _FAST = _OPTIONS | {"fastmath": {"nnan", "ninf", "nsz", "contract", "reassoc"}}
 
@@ -65,7 +65,7 @@ class Table(NamedTuple):
 
     features: NDArray[np.float32]
     f: NDArray[np.float32]
-    codes: NDArray[np.uint16]
+    codes: NDArray[np.uint16] | NDArray[np.uint32]
     first_bin: NDArray[np.int64]
     n_fine: int  # fine columns, f among them
     n_numeric: int  # fine and coarse columns
@@ -154,7 +154,7 @@ class Scratch(NamedTuple):
 
 
 @njit(**_OPTIONS)
-def grow_trees(table, residual, n_trees, depth, learning_rate, seed):  # type: ignore[no-untyped-def]
+def grow_trees(table, residual, n_trees, depth, learning_rate, seed):
     """Fit ``n_trees`` to ``residual`` (n,), which is left with what remains; gives `Trees`."""
     n = residual.shape[0]
     n_bins = table.first_bin[-1]
@@ -220,7 +220,7 @@ def grow_trees(table, residual, n_trees, depth, learning_rate, seed):  # type: i
 
 
 @njit(**_OPTIONS)
-def _grow(table, residual, scratch, residuals, weights, packing, trees, tree, depth, learning_rate):  # type: ignore[no-untyped-def]
+def _grow(table, residual, scratch, residuals, weights, packing, trees, tree, depth, learning_rate):
     """Grow one tree depth-first from the root, whose sums are in ``residuals[0], weights[0]``.
 
     A split hands its sums to the larger child, in place, and the next free place to the smaller
@@ -276,7 +276,7 @@ def _grow(table, residual, scratch, residuals, weights, packing, trees, tree, de
 
 
 @njit(**_OPTIONS)
-def _best_split(table, residual, scratch, sums, packing, node):  # type: ignore[no-untyped-def]
+def _best_split(table, residual, scratch, sums, packing, node):
     """The split of largest gain; ties between features are broken at random."""
     best, ties = Split(False, -1.0, 0, 0.0, 0, np.float32(0), np.float32(0)), 0
     n = node.end - node.start
@@ -311,7 +311,7 @@ def _best_split(table, residual, scratch, sums, packing, node):  # type: ignore[
 
 
 @njit(**_OPTIONS)
-def _prefer(best, ties, split, random):  # type: ignore[no-untyped-def]
+def _prefer(best, ties, split, random):
     """The better of two splits; of k tied ones each is kept with probability 1/k."""
     if not split.found or (best.found and split.gain < best.gain * (1.0 - TIE)):
         return best, ties
@@ -322,7 +322,7 @@ def _prefer(best, ties, split, random):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always", **_FAST)
-def _gain(left_sum, left_count, n, mean):  # type: ignore[no-untyped-def]
+def _gain(left_sum, left_count, n, mean):
     """g of the module's text; −1 if a side is empty."""
     product = left_count * (n - left_count)
     excess = left_sum - left_count * mean
@@ -334,7 +334,7 @@ def _gain(left_sum, left_count, n, mean):  # type: ignore[no-untyped-def]
 
 
 @njit(**_FAST)
-def _bin_gains(residual, weight, n, mean, unit, gains):  # type: ignore[no-untyped-def]
+def _bin_gains(residual, weight, n, mean, unit, gains):
     """The gain of the split at each bin."""
     inverse = 1.0 / unit
     for j in range(gains.shape[0]):
@@ -342,7 +342,7 @@ def _bin_gains(residual, weight, n, mean, unit, gains):  # type: ignore[no-untyp
 
 
 @njit(**_FAST)
-def _inner_bounds(first_bin, divisible, residual, weight, n, mean, packing, bounds):  # type: ignore[no-untyped-def]
+def _inner_bounds(first_bin, divisible, residual, weight, n, mean, packing, bounds):
     """What a split strictly inside each block of the fine columns could gain at most."""
     unit, inverse, half = packing.unit, 1.0 / packing.unit, 0.5000000001 / packing.scale
     for j in range(_ONE, np.uint64(bounds.shape[0])):
@@ -360,7 +360,7 @@ def _inner_bounds(first_bin, divisible, residual, weight, n, mean, packing, boun
 
 
 @njit(**_FAST)
-def _column_maxima(values, first_bin, n_numeric, maxima):  # type: ignore[no-untyped-def]
+def _column_maxima(values, first_bin, n_numeric, maxima):
     """The largest value in each column, and of them all; a bundle's last bin is no split."""
     overall = -1.0
     for c in range(maxima.shape[0]):
@@ -374,7 +374,7 @@ def _column_maxima(values, first_bin, n_numeric, maxima):  # type: ignore[no-unt
 
 
 @njit(inline="always", **_FAST)
-def _block_bound(sum0, weight0, sum1, weight1, divisible, n, mean, unit, inverse, half):  # type: ignore[no-untyped-def]
+def _block_bound(sum0, weight0, sum1, weight1, divisible, n, mean, unit, inverse, half):
     """The largest gain at a corner of the rectangle of the splits strictly inside a block."""
     count0, count1 = np.floor(weight0 * inverse), np.floor(weight1 * inverse)
     reach = ((weight1 - weight0) - (count1 - count0) * unit) * half
@@ -389,7 +389,7 @@ def _block_bound(sum0, weight0, sum1, weight1, divisible, n, mean, unit, inverse
 
 
 @njit(**_OPTIONS)
-def _fine_split(table, residual, scratch, sums, packing, node, c, enough):  # type: ignore[no-untyped-def]
+def _fine_split(table, residual, scratch, sums, packing, node, c, enough):
     """The best split of a fine column, on a border or inside a block, if it gains ``enough``."""
     n = node.end - node.start
     mean = node.total / n
@@ -424,7 +424,7 @@ def _fine_split(table, residual, scratch, sums, packing, node, c, enough):  # ty
 
 
 @njit(**_OPTIONS)
-def _first_reaching(gains, first, gain):  # type: ignore[no-untyped-def]
+def _first_reaching(gains, first, gain):
     """The first bin from ``first`` on whose split has the ``gain``, up to ties."""
     j = first
     while gains[j] < gain * (1.0 - TIE):
@@ -433,7 +433,7 @@ def _first_reaching(gains, first, gain):  # type: ignore[no-untyped-def]
 
 
 @njit(**_OPTIONS)
-def _scan(order, values, residual, label, start, end, node, n, mean, left_sum, count, best):  # type: ignore[no-untyped-def]
+def _scan(order, values, residual, label, start, end, node, n, mean, left_sum, count, best):
     """``best``, or a better split among a node's rows in sorted places ``start`` to ``end``."""
     previous = np.float32(np.inf)  # nothing lies further above the first row's value
     for q in range(start, end):
@@ -450,13 +450,13 @@ def _scan(order, values, residual, label, start, end, node, n, mean, left_sum, c
 
 
 @njit(inline="always", **_OPTIONS)
-def _improves(gain, best):  # type: ignore[no-untyped-def]
+def _improves(gain, best):
     """Whether a later split of the same feature replaces ``best``: ties go to the first."""
     return gain > best.gain * (1.0 + TIE) if best.found else gain >= best.gain
 
 
 @njit(**_OPTIONS)
-def _border_values(order, values, label, node, end):  # type: ignore[no-untyped-def]
+def _border_values(order, values, label, node, end):
     """A node's last value before sorted place ``end`` and its first one from there on."""
     q = end - 1
     while label[order[q]] != node:
@@ -468,7 +468,7 @@ def _border_values(order, values, label, node, end):  # type: ignore[no-untyped-
 
 
 @njit(**_OPTIONS)
-def _coarse_split(table, gains, sums, packing, c, gain):  # type: ignore[no-untyped-def]
+def _coarse_split(table, gains, sums, packing, c, gain):
     """The first split of a coarse column that has its largest gain."""
     first = table.first_bin[c]
     j = _first_reaching(gains, first, gain)
@@ -490,7 +490,7 @@ def _coarse_split(table, gains, sums, packing, c, gain):  # type: ignore[no-unty
 
 
 @njit(**_OPTIONS)
-def _bundle_split(table, sums, packing, node, j, gain):  # type: ignore[no-untyped-def]
+def _bundle_split(table, sums, packing, node, j, gain):
     """Bin j of a bundle against the rest; the rest has the feature's lower value and goes left."""
     return Split(
         True,
@@ -504,7 +504,7 @@ def _bundle_split(table, sums, packing, node, j, gain):  # type: ignore[no-untyp
 
 
 @njit(**_OPTIONS)
-def _is_pure(residual, scratch, node, split):  # type: ignore[no-untyped-def]
+def _is_pure(residual, scratch, node, split):
     """scikit-learn's stopping rule; the variance is at least the gain, so it is rarely needed."""
     if split.gain > 2.0 * PURE:
         return False
@@ -521,14 +521,14 @@ def _is_pure(residual, scratch, node, split):  # type: ignore[no-untyped-def]
 
 
 @njit(**_OPTIONS)
-def _collect(table, residual, scratch, start, end, sums):  # type: ignore[no-untyped-def]
+def _collect(table, residual, scratch, start, end, sums):
     """The sums of the rows in a range of the row list."""
     _add_rows(scratch.rows, start, end, table.codes, residual, scratch.weight, scratch.pairs)
     _unpair(scratch.pairs, table.first_bin, table.n_numeric, sums.residual, sums.weight)
 
 
 @njit(**_OPTIONS)
-def _add_rows(rows, start, end, codes, residual, row_weight, pairs):  # type: ignore[no-untyped-def]
+def _add_rows(rows, start, end, codes, residual, row_weight, pairs):
     """Add residual and weight of each row to its bin in every column."""
     for q in range(np.uint64(start), np.uint64(end)):
         i = rows[q]
@@ -540,7 +540,7 @@ def _add_rows(rows, start, end, codes, residual, row_weight, pairs):  # type: ig
 
 
 @njit(**_OPTIONS)
-def _unpair(pairs, first_bin, n_numeric, residual, weight):  # type: ignore[no-untyped-def]
+def _unpair(pairs, first_bin, n_numeric, residual, weight):
     """Move pairs to two arrays, as running sums along numeric columns, and clear them."""
     for c in range(first_bin.shape[0] - 1):
         running = c < n_numeric
@@ -556,13 +556,13 @@ def _unpair(pairs, first_bin, n_numeric, residual, weight):  # type: ignore[no-u
 
 
 @njit(**_OPTIONS)
-def _subtract(a, b):  # type: ignore[no-untyped-def]
+def _subtract(a, b):
     for j in range(a.shape[0]):
         a[j] -= b[j]
 
 
 @njit(**_OPTIONS)
-def _partition(scratch, node, column, low, relabel):  # type: ignore[no-untyped-def]
+def _partition(scratch, node, column, low, relabel):
     """Order the node's rows as left child, right child; gives the border between the two."""
     rows, spare = scratch.rows, scratch.spare
     left, right = np.uint64(node.start), np.uint64(0)
@@ -585,7 +585,7 @@ def _partition(scratch, node, column, low, relabel):  # type: ignore[no-untyped-
 
 
 @njit(**_OPTIONS)
-def _finish_leaf(residual, scratch, sums, packing, node, trees, tree, depth, learning_rate):  # type: ignore[no-untyped-def]
+def _finish_leaf(residual, scratch, sums, packing, node, trees, tree, depth, learning_rate):
     """Close a node above the last level: its sums tell its part in the root's change."""
     value = _set_leaf(residual, scratch, node, trees, tree, depth, learning_rate)
     _book_counts(sums.weight, packing.unit, value, scratch.drop, scratch.growth)
@@ -594,7 +594,7 @@ def _finish_leaf(residual, scratch, sums, packing, node, trees, tree, depth, lea
 @njit(**_OPTIONS)
 def _finish_leaves(
     table, residual, scratch, sums, packing, small, large, trees, tree, depth, learning_rate
-):  # type: ignore[no-untyped-def]
+):
     """Close two sisters on the last level.
 
     All rows of their parent are booked with the larger leaf's value, from the parent's counts; then
@@ -610,7 +610,7 @@ def _finish_leaves(
 
 
 @njit(**_OPTIONS)
-def _book_rows(rows, start, end, codes, change, change_abs, pairs):  # type: ignore[no-untyped-def]
+def _book_rows(rows, start, end, codes, change, change_abs, pairs):
     """Add the same pair to the bins of every row."""
     for q in range(np.uint64(start), np.uint64(end)):
         i = rows[q]
@@ -621,7 +621,7 @@ def _book_rows(rows, start, end, codes, change, change_abs, pairs):  # type: ign
 
 
 @njit(**_OPTIONS)
-def _set_leaf(residual, scratch, node, trees, tree, depth, learning_rate):  # type: ignore[no-untyped-def]
+def _set_leaf(residual, scratch, node, trees, tree, depth, learning_rate):
     """Write a leaf's value and take its step from its rows' residuals."""
     value = node.total / (node.end - node.start)
     place = node.label
@@ -635,7 +635,7 @@ def _set_leaf(residual, scratch, node, trees, tree, depth, learning_rate):  # ty
 
 
 @njit(**_FAST)
-def _book_counts(weight, unit, value, drop, growth):  # type: ignore[no-untyped-def]
+def _book_counts(weight, unit, value, drop, growth):
     """Book all rows of a node with one leaf value."""
     inverse, size = 1.0 / unit, abs(value)
     for j in range(drop.shape[0]):
@@ -645,7 +645,7 @@ def _book_counts(weight, unit, value, drop, growth):  # type: ignore[no-untyped-
 
 
 @njit(**_OPTIONS)
-def _carry(pairs, first_bin, n_numeric, drop, growth, residual, weight, packing, learning_rate):  # type: ignore[no-untyped-def]
+def _carry(pairs, first_bin, n_numeric, drop, growth, residual, weight, packing, learning_rate):
     """Bring the root's sums to the new residuals, and empty ``pairs``."""
     for c in range(first_bin.shape[0] - 1):
         running = c < n_numeric
@@ -663,7 +663,7 @@ def _carry(pairs, first_bin, n_numeric, drop, growth, residual, weight, packing,
 
 
 @njit(**_FAST)
-def _apply(drop, growth, residual, weight, packing, learning_rate):  # type: ignore[no-untyped-def]
+def _apply(drop, growth, residual, weight, packing, learning_rate):
     """A row's packed |r| grows by at most lr |value| · scale, rounded up: one more per row, and one
     per bin for the rounding of running sums here.
     """
@@ -678,36 +678,36 @@ def _apply(drop, growth, residual, weight, packing, learning_rate):  # type: ign
 
 
 @njit(inline="always", **_OPTIONS)
-def _count(weight, packing):  # type: ignore[no-untyped-def]
+def _count(weight, packing):
     return int(np.floor(weight / packing.unit))
 
 
 @njit(**_OPTIONS)
-def _feature_values(table, feature):  # type: ignore[no-untyped-def]
+def _feature_values(table, feature):
     return table.features[feature] if feature < table.features.shape[0] else table.f
 
 
 @njit(**_OPTIONS)
-def _fine_feature(table, c):  # type: ignore[no-untyped-def]
+def _fine_feature(table, c):
     return table.fine_features[c] if c < table.n_fine - 1 else table.features.shape[0]
 
 
 @njit(**_OPTIONS)
-def _sorted_rows(table, c):  # type: ignore[no-untyped-def]
+def _sorted_rows(table, c):
     if c < table.n_fine - 1:
         return table.order[c], table.values[c]
     return table.f_order, table.f_values
 
 
 @njit(**_OPTIONS)
-def _weigh(residual, weight, packing):  # type: ignore[no-untyped-def]
+def _weigh(residual, weight, packing):
     unit, scale = packing.unit, packing.scale
     for i in range(residual.shape[0]):
         weight[i] = unit + np.ceil(abs(residual[i]) * scale)
 
 
 @njit(**_OPTIONS)
-def _next_random(state):  # type: ignore[no-untyped-def]
+def _next_random(state):
     """splitmix64."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     z = state[0]
@@ -720,7 +720,7 @@ def _next_random(state):  # type: ignore[no-untyped-def]
 
 
 @njit(**_OPTIONS)
-def predict(trees, learning_rate, start, rows):  # type: ignore[no-untyped-def]
+def predict(trees, learning_rate, start, rows):
     """start + Σ lr · leaf value for float32 ``rows`` (n, d + 1), f last; gives (n,)."""
     n_trees, n_inner = trees.feature.shape
     depth = 0

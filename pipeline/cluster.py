@@ -1,0 +1,96 @@
+"""The grid on a Dask cluster (extra: dask).
+
+Workers need Python with this project's dependencies; the project itself is sent to those that lack
+it, and so is the data. Results come back to the driver, which stores them. A task whose worker dies
+is given to another by the scheduler.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import UserError
+from pipeline.grid import Outcome, Task, Workers, executor_submit
+from pipeline.stages.preprocess import Design
+from pipeline.store import Initial
+
+CONNECT_SECONDS = 15
+
+
+class ClusterError(UserError):
+    """The cluster cannot be used."""
+
+
+class _DaskWorkers:
+    def __init__(self, client: Any, designs: Mapping[str, Design]) -> None:
+        self.client = client
+        self.executor = client.get_executor(retries=2)
+        self.handles = {name: client.scatter(d, broadcast=True) for name, d in designs.items()}
+        self.slots = max(sum(client.nthreads().values()), 1)
+
+    def submit(self, task: Task, initial: Initial | None) -> Future[Outcome]:
+        return executor_submit(self.executor, task, self.handles[task.dataset], initial)
+
+    def stop(self) -> None:
+        self.executor.shutdown(wait=False)
+
+
+@contextmanager
+def dask_workers(scheduler: str, designs: Mapping[str, Design]) -> Iterator[Workers]:
+    """The cluster behind ``scheduler``, ready to compute with ``designs``."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ClusterError(
+            "grid.backend=dask: needs the extra 'dask'; install it with "
+            "pip install -c requirements.lock -e '.[dask]'"
+        ) from None
+    try:
+        client: Any = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise ClusterError(f"grid.scheduler={scheduler}: cannot be reached ({reason})") from None
+    with client:
+        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+        client.register_plugin(_package_plugin())
+        yield _DaskWorkers(client, designs)
+
+
+def _package_plugin() -> Any:
+    """A worker plugin that unpacks this package on workers that cannot import it."""
+    import cloudpickle
+    from distributed import WorkerPlugin
+
+    root = Path(__file__).resolve().parent
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(root.rglob("*.py")):
+            archive.write(file, file.relative_to(root.parent))
+        for file in (root.parent / "data").glob("manifest.yaml"):
+            archive.write(file, file.relative_to(root.parent))
+    payload = buffer.getvalue()
+
+    class SendPackage(WorkerPlugin):
+        name = "mcboost-replication"
+
+        def setup(self, worker: Any) -> None:
+            import importlib.util
+            import io
+            import sys
+            import zipfile
+            from pathlib import Path
+
+            if importlib.util.find_spec("pipeline") is None:
+                folder = Path(worker.local_directory) / "mcboost-replication"
+                zipfile.ZipFile(io.BytesIO(payload)).extractall(folder)
+                sys.path.insert(0, str(folder))
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    return SendPackage()
