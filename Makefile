@@ -21,6 +21,22 @@ $(READY): pyproject.toml requirements.lock
 	@$(RUN) -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[dev]'
 	@touch $@
 
+reproduce: setup ## the whole paper: 300 runs, figures, verdicts, outputs/paper/report.html
+	$(RUN) -m pipeline experiment=paper stage=reproduce $(ARGS)
+
+smoke: setup ## the same on two small datasets and three seeds, within a minute
+	$(RUN) -m pipeline experiment=smoke stage=reproduce $(ARGS)
+
+figures: setup ## redraw figures, verdicts and report from stored runs
+	$(RUN) -m pipeline experiment=paper stage=report $(ARGS)
+
+readings: setup ## also run the grid with standardised targets, then redraw
+	$(RUN) -m pipeline experiment=readings $(ARGS)
+	$(RUN) -m pipeline experiment=paper stage=report $(ARGS)
+
+check-reference: setup ## compare outputs/paper with the committed reference result
+	$(RUN) scripts/check_reference.py
+
 test: setup lint ## lint, type-check and run the tests
 	$(RUN) -m pytest -n 2
 
@@ -58,4 +74,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup test lint format table1 verify-data bench parity lock clean
+.PHONY: help setup reproduce smoke figures readings check-reference test lint format table1 verify-data bench parity lock clean

@@ -34,7 +34,9 @@ def main() -> None:
     """Entry point of ``python -m pipeline``."""
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")  # before numpy is loaded: a process is one thread
-    args = get_args_parser().parse_args()
+    args = get_args_parser().parse_intermixed_args()
+    # Hydra itself wants all overrides in one row.
+    sys.argv[1:] = [a for a in sys.argv[1:] if a not in args.overrides] + args.overrides
     if args.help:
         print(help_text())
         return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import sys
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
@@ -32,7 +33,9 @@ class _DaskWorkers:
     def __init__(self, client: Any, designs: Mapping[str, Design]) -> None:
         self.client = client
         self.executor = client.get_executor(retries=2)
-        self.handles = {name: client.scatter(d, broadcast=True) for name, d in designs.items()}
+        # As results of tasks, and not scattered, so that the scheduler can make them again when
+        # the only worker that holds one dies.
+        self.handles = {name: client.submit(_hold, design) for name, design in designs.items()}
         self.slots = max(sum(client.nthreads().values()), 1)
 
     def submit(self, task: Task, initial: Initial | None) -> Future[Outcome]:
@@ -40,6 +43,10 @@ class _DaskWorkers:
 
     def stop(self) -> None:
         self.executor.shutdown(wait=False)
+
+
+def _hold(design: Design) -> Design:
+    return design
 
 
 @contextmanager
@@ -58,6 +65,7 @@ def dask_workers(scheduler: str, designs: Mapping[str, Design]) -> Iterator[Work
         reason = str(error).splitlines()[0]
         raise ClusterError(f"grid.scheduler={scheduler}: cannot be reached ({reason})") from None
     with client:
+        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # a design, once
         client.wait_for_workers(1, timeout=CONNECT_SECONDS)
         client.register_plugin(_package_plugin())
         yield _DaskWorkers(client, designs)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 from tqdm import tqdm
 
-from pipeline import grid
+from pipeline import grid, results
 from pipeline.compose import load, load_grid
 from pipeline.config import Config
+from pipeline.errors import ConfigError
 from pipeline.keys import initial_key, run_key
 from pipeline.stages import boost
 from pipeline.stages import fetch as fetch_stage
@@ -76,6 +78,33 @@ def _run_grid(config: Config, overrides: Sequence[str], store: RunStore) -> None
             summary.found,
             store.root,
         )
+
+
+def report(config: Config, overrides: Sequence[str], started: float | None = None) -> None:
+    """``stage=report``: figures, verdicts and the page, from stored runs."""
+    if not config.experiment.is_grid:
+        raise ConfigError("stage=report: needs a grid, such as experiment=paper")
+    store = RunStore(Path(config.output_dir) / config.experiment.name)
+    configs = load_grid(overrides)
+    standardised = {
+        pair: c.model_copy(
+            update={"dataset": c.dataset.model_copy(update={"target_scaling": "standardise"})}
+        )
+        for pair, c in configs.items()
+    }
+    wall = None if started is None else time.monotonic() - started
+    statements = results.publish(store, configs, config.experiment.seeds, standardised, wall)
+    print(results.scorecard(statements))
+    print(f"report: {store.root / 'report.html'}")
+
+
+def reproduce(config: Config, overrides: Sequence[str]) -> None:
+    """``stage=reproduce``: the grid's missing runs, then the report."""
+    started = time.monotonic()
+    run(config, overrides)
+    report(config, overrides, started)
+    minutes, seconds = divmod(round(time.monotonic() - started), 60)
+    print(f"elapsed: {minutes} min {seconds} s")
 
 
 def _run_one(config: Config, store: RunStore) -> None:

@@ -15,7 +15,14 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -145,7 +152,7 @@ def run_grid(
     designs = _designs(tasks)
     tasks.sort(key=lambda task: -_cost(task, designs))
     progress = Progress(total, found, {t.dataset: 0 for t in tasks})
-    driver = _Driver(store, progress, {id(t): _cost(t, designs) for t in tasks})
+    driver = _Driver(store, progress, {str(t): _cost(t, designs) for t in tasks})
     first = next(iter(configs.values()))
     with _workers(first, designs, len(tasks)) as workers:
         try:
@@ -185,7 +192,7 @@ class _Driver:
 
     store: RunStore
     progress: Progress
-    cost: Mapping[int, float]
+    cost: Mapping[str, float]
     computed: int = 0
     run_seconds: float = 0.0
     failed: list[str] = field(default_factory=list)
@@ -210,12 +217,13 @@ class _Driver:
                 task, attempt = under_way.pop(future)
                 try:
                     outcome = future.result()
-                except BrokenProcessPool:
-                    if attempt == ATTEMPTS:
-                        outcome = Outcome(("its worker process died",) * len(task.configs), None, 0)
-                    else:
+                except (BrokenProcessPool, CancelledError):
+                    if attempt < ATTEMPTS:
                         waiting.append((task, attempt + 1))
                         continue
+                    outcome = Outcome(("its worker died",) * len(task.configs), None, 0.0)
+                except Exception:
+                    outcome = Outcome((traceback.format_exc(),) * len(task.configs), None, 0.0)
                 self._keep(task, outcome)
 
     def _still_missing(self, task: Task) -> Task | None:
@@ -247,7 +255,7 @@ class _Driver:
                 task.dataset,
                 f"{run_id}: train MSE {last['mse_train']:.4g}, test MCE {last['mce_test']:.4g}",
             )
-        self.progress.spent(self.cost.get(id(task), 0.0))
+        self.progress.spent(self.cost[str(task)])
 
 
 def _tasks(configs: Configs, seeds: Sequence[int]) -> Iterator[Task]:

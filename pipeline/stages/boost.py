@@ -73,9 +73,10 @@ class Workbench:
             return self._first_round
         return self.fitter.fit(f, residual, round_seed(self.config.seed, t))
 
-    def measure(self, f_train: Floats, f_test: Floats) -> Row:
-        """A round's errors on both sides of the split."""
+    def measure(self, f_train: Floats, f_test: Floats) -> tuple[Row, Row]:
+        """A round's errors on both sides of the split, and further readings of the MCE."""
         audit = self.config.audit
+        further: Row = {}
         row: Row = {
             "mse_train": mean_squared_error(self.split.y_train, f_train),
             "mse_test": mean_squared_error(self.split.y_test, f_test),
@@ -87,8 +88,8 @@ class Workbench:
             readings = (audit.reading, *audit.also)
             errors = multicalibration_errors(auditor.audit(f, y - f), readings)
             row[f"mce_{side}"] = errors[audit.reading]
-            row |= {f"mce_{side}_{reading}": errors[reading] for reading in audit.also}
-        return row
+            further |= {f"mce_{side}_{reading}": errors[reading] for reading in audit.also}
+        return row, further
 
 
 def fit_initial(config: schema.Config, data: Split) -> Initial:
@@ -111,14 +112,16 @@ def run(
     rows: list[Row] = []
 
     def record(t: int, f_train: Floats, gap: float, weight: float) -> None:
+        errors, further = bench.measure(f_train, f_test)
         row = {
             "dataset": config.dataset.label,
             "strategy": config.strategy.name,
             "seed": config.seed,
             "round": t,
-            **bench.measure(f_train, f_test),
+            **errors,
             "gap": gap,
             "weight": weight,
+            **further,
         }
         rows.append(row)
         on_round(row)

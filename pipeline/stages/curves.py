@@ -1,0 +1,91 @@
+"""Statistics of curves over rounds, shared by figures and claims.
+
+A *bundle of curves* is an array (n_seeds, n_rounds + 1): one row per seed, one column per round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+N_BOOTSTRAP = 2000
+
+
+@dataclass(frozen=True)
+class LineFit:
+    """log(gap) ≈ intercept + slope · round, over rounds from ``start`` on."""
+
+    start: int
+    slope: float
+    intercept: float
+    r2: float
+
+    @property
+    def kappa(self) -> float:
+        """The factor by which the gap shrinks per round."""
+        return float(np.exp(self.slope))
+
+    def gap(self, rounds: Ints) -> Floats:
+        """The fitted gaps at ``rounds``."""
+        return np.exp(self.intercept + self.slope * rounds)
+
+
+def bundle(rounds: pd.DataFrame, dataset: str, strategy: str, column: str) -> Floats:
+    """The curves of one dataset and strategy, (n_seeds, n_rounds + 1), seeds ascending."""
+    chosen = rounds[(rounds["dataset"] == dataset) & (rounds["strategy"] == strategy)]
+    return chosen.pivot_table(index="seed", columns="round", values=column, dropna=False).to_numpy(
+        np.float64
+    )
+
+
+def tail_start(n_rounds: int) -> int:
+    """The first round of the second half, where the paper's "tail" is taken to begin."""
+    return n_rounds // 2 + 1
+
+
+def fit_tail(gaps: Floats, start: int) -> LineFit:
+    """Least squares on the log of a gap curve (n_rounds + 1,), from round ``start`` on.
+
+    A gap of exactly zero has no logarithm and is left out; with fewer than three points, or no
+    variation, R² is NaN.
+    """
+    t = np.arange(start, len(gaps))
+    positive = gaps[start:] > 0
+    t, y = t[positive], np.log(gaps[start:][positive])
+    if len(t) < 3 or np.ptp(y) == 0:
+        return LineFit(start, np.nan, np.nan, np.nan)
+    slope, intercept = np.polyfit(t, y, 1)
+    residual = y - (intercept + slope * t)
+    r2 = 1 - np.square(residual).sum() / np.square(y - y.mean()).sum()
+    return LineFit(start, float(slope), float(intercept), float(r2))
+
+
+def best_round(curves: Floats, first: int = 0) -> int:
+    """The round from ``first`` on at which the mean over seeds is smallest (the first such)."""
+    return first + int(curves.mean(axis=0)[first:].argmin())
+
+
+def resamples(n_seeds: int, n: int = N_BOOTSTRAP) -> Ints:
+    """Bootstrap samples of the seeds, (n, n_seeds) indices; always the same ones."""
+    return np.random.default_rng(0).integers(0, n_seeds, (n, n_seeds))
+
+
+def bootstrap_best_rounds(curves: Floats, n: int = N_BOOTSTRAP) -> Ints:
+    """The best round of each of ``n`` bootstrap samples of the seeds."""
+    return curves[resamples(len(curves), n)].mean(axis=1).argmin(axis=1)
+
+
+def bootstrap_interval(
+    values: Floats, level: float = 0.95, n: int = N_BOOTSTRAP
+) -> tuple[float, float]:
+    """A percentile interval for the mean of per-seed ``values`` (n_seeds,)."""
+    means = values[resamples(len(values), n)].mean(axis=1)
+    tail = (1 - level) / 2
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return float(low), float(high)
