@@ -1,0 +1,144 @@
+"""From stored runs to figures, verdicts and a page that stands alone."""
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pipeline import commands
+from pipeline.compose import load
+from pipeline.errors import UserError
+from pipeline.results import MissingRunsError
+from pipeline.stages import figures
+
+SMALL = [
+    "experiment=smoke", "experiment.seeds=[0,1]", "boosting.rounds=6", "boosting.trees=10",
+    "initial.trees=10", "grid.workers=1",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    lines = [*SMALL, f"output_dir={folder}"]
+    commands.reproduce(load(lines), lines)
+    return folder / "smoke"
+
+
+def test_experiment_folder_holds_tables_verdicts_figures_and_page(smoke):
+    rounds = pd.read_parquet(smoke / "rounds.parquet")
+    assert len(rounds) == 2 * 3 * 2 * 7
+    verdicts = json.loads((smoke / "claims.json").read_text())
+    assert {"id", "text", "paper", "ours", "rule", "verdict", "explanation"} == set(verdicts[0])
+    assert list(pd.read_csv(smoke / "table1.csv")["dataset"]) == ["Diabetes", "German Credit"]
+    names = [f.__name__ for f in figures.FIGURES] + ["readings"]
+    assert sorted(p.name for p in (smoke / "figures").iterdir()) == sorted(
+        f"{name}.{kind}" for name in names for kind in ("png", "pdf")
+    )
+
+
+def test_page_is_well_formed_needs_no_network_and_shows_every_verdict_and_figure(smoke):
+    page = (smoke / "report.html").read_text()
+    assert not re.findall(r"""(?:src|href)=['"](?!data:|#)""", page)
+    assert "http://" not in page
+    assert "https://" not in page
+    parser = Balanced()
+    parser.feed(page)
+    assert parser.open == []
+    assert page.count("data:image/png;base64,") == len(figures.FIGURES) + 1
+    for statement in json.loads((smoke / "claims.json").read_text()):
+        assert f"id='claim-{statement['id']}'" in page
+    assert "run it again" in page
+    assert "experiment=smoke" in page
+
+
+class Balanced(HTMLParser):
+    """Fails on tags that are closed in the wrong order."""
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in {"meta", "img", "br"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_drawing_twice_gives_the_same_bytes(smoke, tmp_path):
+    runs = figures.Runs(
+        pd.read_parquet(smoke / "rounds.parquet"), {"diabetes": "Diabetes", "german": "German"}
+    )
+    first, second = (hashes(figures.draw_all(runs, tmp_path / d), tmp_path / d) for d in "ab")
+    assert first == second
+
+
+def hashes(names, folder):
+    files = [folder / f"{n}.{kind}" for n in names for kind in ("png", "pdf")]
+    return [hashlib.sha256(f.read_bytes()).hexdigest() for f in files]
+
+
+def test_report_is_drawn_from_the_store_without_fitting_anything(smoke, monkeypatch):
+    def forbidden(*_args, **_kwargs):
+        raise AssertionError("a report must not compute runs")
+
+    monkeypatch.setattr("pipeline.stages.boost.Workbench", forbidden)
+    monkeypatch.setattr("pipeline.stages.boost.run", forbidden)
+    lines = [*SMALL, f"output_dir={smoke.parent}"]
+    commands.report(load(lines), lines)
+
+
+def test_missing_runs_are_counted_and_the_way_to_get_them_is_named(smoke, tmp_path):
+    shutil.copytree(smoke, tmp_path / "smoke")
+    shutil.rmtree(next((tmp_path / "smoke" / "runs" / "german" / "unit").iterdir()))
+    lines = [*SMALL, f"output_dir={tmp_path}"]
+    with pytest.raises(MissingRunsError, match=r"1 of 12 runs are not in .*german/unit.*stage=run"):
+        commands.report(load(lines), lines)
+
+
+def test_report_of_a_single_run_is_refused():
+    with pytest.raises(UserError, match="needs a grid"):
+        commands.report(load(), [])
+
+
+def compare(run, reference):
+    return subprocess.run(
+        [sys.executable, "scripts/check_reference.py", str(run), "--reference", str(reference)],
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_equal_result_matches_the_reference(smoke):
+    done = compare(smoke, smoke)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "84 of 84 reference rows" in done.stdout
+    assert done.stdout.count("identical") == 10
+
+
+def test_difference_from_the_reference_is_located(smoke, tmp_path):
+    rounds = pd.read_parquet(smoke / "rounds.parquet")
+    rounds.loc[rounds["round"] == 3, "mse_test"] *= 1.2
+    rounds.to_parquet(tmp_path / "rounds.parquet")
+    verdicts = json.loads((smoke / "claims.json").read_text())
+    verdicts[0]["verdict"] = "invented"
+    (tmp_path / "claims.json").write_text(json.dumps(verdicts))
+    done = compare(tmp_path, smoke)
+    assert done.returncode == 1
+    assert re.search(r"mse_test +12 values differ, at most by 2.0e-01 .*BEYOND", done.stdout)
+    assert "claim 1a: invented instead of" in done.stdout
+
+
+def test_absent_result_is_named(tmp_path):
+    assert compare(tmp_path, tmp_path).returncode == 2
