@@ -28,6 +28,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+
 from pipeline.config import Config
 from pipeline.errors import UserError
 from pipeline.keys import initial_key, run_key
@@ -150,9 +152,10 @@ def run_grid(
         log.info("%d of %d runs are in %s already", found, total, store.root)
     boost.compile_kernels()
     designs = _designs(tasks)
-    tasks.sort(key=lambda task: -_cost(task, designs))
+    costs = _costs(designs)
+    tasks.sort(key=lambda task: -costs[task.dataset])
     progress = Progress(total, found, {t.dataset: 0 for t in tasks})
-    driver = _Driver(store, progress, {str(t): _cost(t, designs) for t in tasks})
+    driver = _Driver(store, progress, {str(t): costs[t.dataset] for t in tasks})
     first = next(iter(configs.values()))
     with _workers(first, designs, len(tasks)) as workers:
         try:
@@ -305,10 +308,16 @@ def _designs(tasks: Sequence[Task]) -> dict[str, Design]:
     return designs
 
 
-def _cost(task: Task, designs: Mapping[str, Design]) -> float:
-    """A rough guess, to start large tasks first and to tell the time that is left."""
-    n, d = designs[task.dataset].X.shape
-    return n * (3.0 + d**0.5) * (1.0 + len(task.configs))
+def _costs(designs: Mapping[str, Design]) -> dict[str, float]:
+    """A rough guess per dataset, to start large tasks first and to tell the time that is left.
+
+    Measured on the paper's datasets, a task's time goes with its rows plus its histogram bins.
+    """
+    costs = {}
+    for name, design in designs.items():
+        bins = sum(min(len(np.unique(column)), 256) for column in design.X[:2000].T)
+        costs[name] = float(len(design.y) + bins)
+    return costs
 
 
 # --- where tasks run ---------------------------------------------------------------------------

@@ -327,9 +327,22 @@ def _log_scale(axes: Axes) -> None:
     axes.set_yscale("log")
     low, high = axes.get_ylim()
     decades = np.log10(high / low)
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2.2 else (1,), numticks=12))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+    subs = (
+        (1.0,) if decades > 2.2 else (1.0, 2.0, 5.0) if decades > 0.6 else (1, 1.2, 1.5, 2, 3, 5, 8)
+    )
+    axes.yaxis.set_major_locator(LogLocator(subs=subs, numticks=12))
+    axes.yaxis.set_major_formatter(FuncFormatter(_number))
     axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _number(value: float, _: object = None) -> str:
+    """200, 0.05, 10⁶."""
+    if 1e-3 <= value < 1e5:
+        return f"{value:g}"
+    exponent = int(np.floor(np.log10(value) + 1e-9))
+    factor = value / 10.0**exponent
+    front = "" if abs(factor - 1) < 1e-6 else rf"{factor:g}\times"
+    return f"${front}10^{{{exponent}}}$"
 
 
 def _short(title: str) -> str:

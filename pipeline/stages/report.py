@@ -144,7 +144,8 @@ def _scorecard(statements: Sequence[Statement]) -> str:
         why = f"<p><b>Where not:</b> {html.escape(s.explanation)}</p>" if s.explanation else ""
         rows.append(
             f"<tr id='claim-{s.id}'><td>{s.id}</td><td>{html.escape(s.text)}"
-            f"<details><summary>measured</summary><p>{html.escape(s.ours)}</p>{why}"
+            f"<details><summary>measured</summary><p class='narrow'><b>Paper:</b> "
+            f"{html.escape(s.paper)}</p><p>{html.escape(s.ours)}</p>{why}"
             f"<p><b>Rule:</b> {html.escape(s.rule)}</p></details></td>"
             f"<td>{html.escape(s.paper)}</td>"
             f"<td><span class='verdict {css}'>{s.verdict}</span></td></tr>"
@@ -168,7 +169,7 @@ def _figure(page: Page, name: str) -> str:
         "python -m pipeline dataset=german strategy=relaxed seed=3"
     )
     return (
-        f"<section><h2>{html.escape(title)}</h2><figure>"
+        f"<section class='{name}'><h2>{html.escape(title)}</h2><figure>"
         f"<a class='zoom' href='#' title='zoom'><img alt='{html.escape(title)}' "
         f"src='data:image/png;base64,{data}'></a>"
         f"<figcaption>{html.escape(caption)}</figcaption></figure>"
@@ -263,11 +264,14 @@ figure{margin:0}
 .zoom{display:block;background:#fff;border:1px solid var(--line);border-radius:6px;padding:6px;
 overflow:auto}
 .zoom img{display:block;width:100%;height:auto}.zoom.in img{width:230%;max-width:none}
+.readings .zoom{max-width:680px}.narrow{display:none}
 figcaption{font-size:.9rem;margin:.45rem 0}
 pre{background:var(--soft);border:1px solid var(--line);border-radius:6px;padding:.6rem .8rem;
 overflow-x:auto;font-size:.82rem;color:var(--fg)}
 code{font-size:.8rem;word-break:break-all}.other{font-weight:700}
-@media(max-width:640px){body{font-size:15px}main{padding:1rem .7rem 3rem}.zoom img{width:240%;
+@media(max-width:640px){.score th:nth-child(3),.score td:nth-child(3){display:none}
+.narrow{display:block}.readings .zoom img{width:100%}body{font-size:15px}
+main{padding:1rem .7rem 3rem}.zoom img{width:240%;
 max-width:none}.zoom.in img{width:480%}}
 @media print{body{font-size:10pt}.again{display:none}h2,figure,tr{break-inside:avoid}}
 """

@@ -104,7 +104,7 @@ def prepare(X: NDArray[np.float64]) -> Layout:
             f"engine='exact': takes at most {MAX_ROWS} rows, not {n}; use engine='sklearn'"
         )
     features = as_float32(X, "X").T.copy()
-    n_blocks = int(np.clip(n // 64, 32, 512))
+    n_blocks = int(np.clip(n // 64, 16, 512))
     fine, coarse, binary = _kinds(features)
     blocks = [cut(features[j], n_blocks) for j in fine]
     bundles = _bundle(features, binary)

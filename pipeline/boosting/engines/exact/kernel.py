@@ -31,9 +31,10 @@ The bound stays valid if A is too large. So A may be rounded up and go stale, wh
 savings: counts and A share one float64 (below), and the root's A is not recomputed after a tree but
 increased by what the tree can have added, until that has loosened the bound too much.
 
-Packing. A row weighs `unit` + ⌈|r| · scale⌉, where `unit` is a power of two above all sums of the
-second term. Both parts are integers and their sums stay below 2⁵³, so that adding and
-subtracting them is exact: count = ⌊weight / unit⌋, A ≤ (weight − count · unit) / scale.
+Packing. In a fine column a row weighs `unit` + ⌈|r| · scale⌉, where `unit` is a power of two above
+all sums of the second term. Both parts are integers and their sums stay below 2⁵³, so that adding
+and subtracting them is exact: count = ⌊weight / unit⌋, A ≤ (weight − count · unit) / scale. In the
+other columns, which need no A, a row weighs `unit`.
 
 Ties. Candidates whose gains agree to 1e-11 are tied. Within a feature the lowest threshold wins, as
 in scikit-learn; between features the seed decides, as there.
@@ -109,6 +110,22 @@ class Split(NamedTuple):
     high: float
 
 
+class Candidate(NamedTuple):
+    """A possible split before its threshold is worked out; ``column`` is −1 for none.
+
+    ``bin`` is the bin it follows (or, in a bundle, splits off). Inside a block of a fine column,
+    ``before`` and ``after`` are the sorted places of the node's rows around it; else they are −1.
+    """
+
+    gain: float
+    column: int
+    bin: int
+    before: int
+    after: int
+    left_sum: float
+    left_count: int
+
+
 class Node(NamedTuple):
     """A node whose sums are in hand: a range of the row list and its label."""
 
@@ -174,12 +191,11 @@ def grow_trees(table, residual, n_trees, depth, learning_rate, seed):
         np.empty(table.first_bin.shape[0] - 1),
         np.empty(table.n_fine),
         np.empty(n_bins),
-        np.empty(n_bins),
+        np.empty(table.block_start.shape[0]),
         np.zeros(2 * n_bins),
         np.array([seed], np.uint64),
     )
     residuals, weights = np.zeros((depth + 1, n_bins)), np.zeros((depth + 1, n_bins))
-    root = Sums(residuals[0], weights[0])
     carried = Sums(np.zeros(n_bins), np.zeros(n_bins))
     unit = 2.0 ** (52 - np.ceil(np.log2(n + 1.0)))
     packing = Packing(unit, 1.0)
@@ -194,54 +210,62 @@ def grow_trees(table, residual, n_trees, depth, learning_rate, seed):
                 break  # nothing left to fit: the remaining trees are zero
             packing = Packing(unit, min(unit / 4.0 / (n + 1.0) / largest, 1e200))
             _weigh(residual, scratch.weight, packing)
-            _collect(table, residual, scratch, 0, n, carried)
+            _collect(table, residual, scratch, 0, n, carried, unit)
             fresh = carried.weight[everything] - n * unit
         else:
             _weigh(residual, scratch.weight, packing)
-        root.residual[:] = carried.residual
-        root.weight[:] = carried.weight
         scratch.drop[:] = 0.0
         scratch.growth[:] = 0.0
         _grow(
-            table, residual, scratch, residuals, weights, packing, trees, tree, depth, learning_rate
-        )
-        _carry(
-            scratch.row_changes,
-            table.first_bin,
-            table.n_numeric,
-            scratch.drop,
-            scratch.growth,
-            carried.residual,
-            carried.weight,
-            packing,
+            table, residual, scratch, carried, residuals, weights, packing, trees, tree, depth,
             learning_rate,
-        )
+        )  # fmt: skip
+        _carry(
+            scratch.row_changes, table.first_bin, table.n_fine, table.n_numeric, scratch.drop,
+            scratch.growth, carried.residual, carried.weight, packing, learning_rate,
+        )  # fmt: skip
     return trees
 
 
 @njit(**_OPTIONS)
-def _grow(table, residual, scratch, residuals, weights, packing, trees, tree, depth, learning_rate):
-    """Grow one tree depth-first from the root, whose sums are in ``residuals[0], weights[0]``.
+def _grow(
+    table,
+    residual,
+    scratch,
+    carried,
+    residuals,
+    weights,
+    packing,
+    trees,
+    tree,
+    depth,
+    learning_rate,
+):
+    """Grow one tree depth-first from the root, whose sums are ``carried``.
 
-    A split hands its sums to the larger child, in place, and the next free place to the smaller
-    one, which is grown first; so a place per level is enough.
+    A split hands the place of its sums in ``residuals`` and ``weights`` to the larger child and the
+    next free place to the smaller one, which is grown first; so a place per level is enough.
     """
     scratch.label[:] = 0
-    total = residual.sum()
-    stack = [Node(0, 0, 0, residual.shape[0], total)]
+    everything = table.first_bin[table.n_fine] - 1  # f's last bin counts all rows
+    stack = [Node(0, 0, 0, residual.shape[0], carried.residual[everything])]
     while len(stack) > 0:
         node = stack.pop()
         place = len(stack)
-        sums = Sums(residuals[place], weights[place])
+        sums = carried if node.level == 0 else Sums(residuals[place], weights[place])
         split = _best_split(table, residual, scratch, sums, packing, node)
-        if not split.found or _is_pure(residual, scratch, node, split):
-            _finish_leaf(residual, scratch, sums, packing, node, trees, tree, depth, learning_rate)
+        if not split.found or _is_pure(residual, scratch.rows, node, split.gain):
+            _finish_leaf(
+                residual, scratch, sums.weight, packing.unit, node, trees.value[tree], learning_rate
+            )
             continue
         trees.feature[tree, node.label] = split.feature
         trees.threshold[tree, node.label] = split.low / 2.0 + split.high / 2.0
         last = node.level + 1 == depth
         column = _feature_values(table, split.feature)
-        middle = _partition(scratch, node, column, split.low, not last)
+        middle = _partition(
+            scratch.rows, scratch.spare, scratch.label, node, column, split.low, not last
+        )
         left = Node(2 * node.label + 1, node.level + 1, node.start, middle, split.left_sum)
         right = Node(
             2 * node.label + 2, node.level + 1, middle, node.end, node.total - split.left_sum
@@ -251,23 +275,14 @@ def _grow(table, residual, scratch, residuals, weights, packing, trees, tree, de
             small, large = right, left
         if last:
             _finish_leaves(
-                table,
-                residual,
-                scratch,
-                sums,
-                packing,
-                small,
-                large,
-                trees,
-                tree,
-                depth,
-                learning_rate,
-            )
+                table, residual, scratch, sums.weight, packing.unit, small, large,
+                trees.value[tree], learning_rate,
+            )  # fmt: skip
         else:
             child = Sums(residuals[place + 1], weights[place + 1])
-            _collect(table, residual, scratch, small.start, small.end, child)
-            _subtract(sums.residual, child.residual)
-            _subtract(sums.weight, child.weight)
+            _collect(table, residual, scratch, small.start, small.end, child, packing.unit)
+            _subtract(sums.residual, child.residual, residuals[place])
+            _subtract(sums.weight, child.weight, weights[place])
             stack.append(large)
             stack.append(small)
 
@@ -278,47 +293,56 @@ def _grow(table, residual, scratch, residuals, weights, packing, trees, tree, de
 @njit(**_OPTIONS)
 def _best_split(table, residual, scratch, sums, packing, node):
     """The split of largest gain; ties between features are broken at random."""
-    best, ties = Split(False, -1.0, 0, 0.0, 0, np.float32(0), np.float32(0)), 0
     n = node.end - node.start
+    best, ties = Candidate(-1.0, -1, 0, -1, -1, 0.0, 0), 0
     if n < 2:
-        return best
-    mean = node.total / n
+        return _complete(table, scratch.label, sums.weight, packing.unit, node, best)
+    unit, mean = packing.unit, node.total / n
     first_bin, n_fine, n_numeric = table.first_bin, table.n_fine, table.n_numeric
-    gains, bounds = scratch.column_gain, scratch.column_bound
-    _bin_gains(sums.residual, sums.weight, n, mean, packing.unit, scratch.gain)
-    known = _column_maxima(scratch.gain, first_bin, n_numeric, gains)
-    _inner_bounds(
-        first_bin, table.divisible, sums.residual, sums.weight, n, mean, packing, scratch.bound
-    )
-    _column_maxima(scratch.bound, first_bin, n_fine, bounds)
-    for c in range(gains.shape[0]):
+    gain, bound = scratch.gain, scratch.bound
+    _bin_gains(sums.residual, sums.weight, n, mean, unit, gain)
+    known = _column_maxima(gain, first_bin, n_numeric, scratch.column_gain)
+    _inner_bounds(first_bin, table.divisible, sums.residual, sums.weight, n, mean, packing, bound)
+    _column_maxima(bound, first_bin, n_fine, scratch.column_bound)
+    for c in range(scratch.column_gain.shape[0]):
         enough = known * (1.0 - TIE)
-        if gains[c] < enough and (c >= n_fine or bounds[c] < enough):
+        largest = scratch.column_gain[c]
+        if largest < enough and (c >= n_fine or scratch.column_bound[c] < enough):
             continue
         if c < n_fine:
-            split = _fine_split(table, residual, scratch, sums, packing, node, c, enough)
-            best, ties = _prefer(best, ties, split, scratch.random)
+            order, values = _sorted_rows(table, c)
+            candidate = _fine_candidate(
+                order, values, residual, scratch.label, sums.residual, sums.weight, gain, bound,
+                table.block_start, table.block_end, scratch.spare,
+                c, first_bin[c], first_bin[c + 1], largest, enough, node.label, n, mean, unit,
+            )  # fmt: skip
+            best, ties = _prefer(best, ties, candidate, scratch.random)
         elif c < n_numeric:
-            split = _coarse_split(table, scratch.gain, sums, packing, c, gains[c])
-            best, ties = _prefer(best, ties, split, scratch.random)
+            j = _first_reaching(gain, first_bin[c], largest)
+            count = _count(sums.weight[j], unit)
+            candidate = Candidate(largest, c, j, -1, -1, sums.residual[j], count)
+            best, ties = _prefer(best, ties, candidate, scratch.random)
         else:
             for j in range(first_bin[c], first_bin[c + 1] - 1):
-                if scratch.gain[j] >= enough:
-                    split = _bundle_split(table, sums, packing, node, j, scratch.gain[j])
-                    best, ties = _prefer(best, ties, split, scratch.random)
+                if gain[j] >= enough:
+                    # The rest has the feature's lower value and goes left.
+                    count = n - _count(sums.weight[j], unit)
+                    rest = node.total - sums.residual[j]
+                    candidate = Candidate(gain[j], c, j, -1, -1, rest, count)
+                    best, ties = _prefer(best, ties, candidate, scratch.random)
         known = max(known, best.gain)
-    return best
+    return _complete(table, scratch.label, sums.weight, unit, node, best)
 
 
 @njit(**_OPTIONS)
-def _prefer(best, ties, split, random):
-    """The better of two splits; of k tied ones each is kept with probability 1/k."""
-    if not split.found or (best.found and split.gain < best.gain * (1.0 - TIE)):
+def _prefer(best, ties, candidate, random):
+    """The better of two candidates; of k tied ones each is kept with probability 1/k."""
+    if candidate.column < 0 or (best.column >= 0 and candidate.gain < best.gain * (1.0 - TIE)):
         return best, ties
-    if not best.found or split.gain > best.gain * (1.0 + TIE):
-        return split, 1
+    if best.column < 0 or candidate.gain > best.gain * (1.0 + TIE):
+        return candidate, 1
     ties += 1
-    return (split, ties) if _next_random(random) % np.uint64(ties) == 0 else (best, ties)
+    return (candidate, ties) if _next_random(random) % np.uint64(ties) == 0 else (best, ties)
 
 
 @njit(inline="always", **_FAST)
@@ -389,38 +413,26 @@ def _block_bound(sum0, weight0, sum1, weight1, divisible, n, mean, unit, inverse
 
 
 @njit(**_OPTIONS)
-def _fine_split(table, residual, scratch, sums, packing, node, c, enough):
+def _fine_candidate(
+    order, values, residual, label, sums, weights, gains, bounds, block_start, block_end, places,
+    column, first, last, border_gain, enough, node, n, mean, unit,
+):  # fmt: skip
     """The best split of a fine column, on a border or inside a block, if it gains ``enough``."""
-    n = node.end - node.start
-    mean = node.total / n
-    first, last = table.first_bin[c], table.first_bin[c + 1]
-    order, values = _sorted_rows(table, c)
-    best = Split(False, enough, _fine_feature(table, c), 0.0, 0, np.float32(0), np.float32(0))
+    best = Candidate(enough, -1, 0, -1, -1, 0.0, 0)
     border = last  # the bin after which the best border lies
-    border_gain = scratch.column_gain[c]
     if border_gain >= enough:
-        border = _first_reaching(scratch.gain, first, border_gain)
-    on_border = False
+        border = _first_reaching(gains, first, border_gain)
     for j in range(first, last):
-        if scratch.bound[j] >= best.gain:
-            sum0 = sums.residual[j - 1] if j > first else 0.0
-            count0 = _count(sums.weight[j - 1], packing) if j > first else 0
-            inside = _scan(
-                order, values, residual, scratch.label, table.block_start[j], table.block_end[j],
-                node.label, n, mean, sum0, count0, best,
+        if bounds[j] >= best.gain:
+            sum0 = sums[j - 1] if j > first else 0.0
+            count0 = _count(weights[j - 1], unit) if j > first else 0
+            best = _scan(
+                order, values, residual, label, block_start[j], block_end[j], node, n, mean,
+                sum0, count0, column, j, best, places,
             )  # fmt: skip
-            on_border = on_border and inside.gain == best.gain
-            best = inside
         if j == border and _improves(border_gain, best):
-            on_border = True
-            best = Split(
-                True, border_gain, best.feature, sums.residual[j], _count(sums.weight[j], packing),
-                best.low, best.high,
-            )  # fmt: skip
-    if not on_border:
-        return best
-    low, high = _border_values(order, values, scratch.label, node.label, table.block_end[border])
-    return Split(True, best.gain, best.feature, best.left_sum, best.left_count, low, high)
+            best = Candidate(border_gain, column, j, -1, -1, sums[j], _count(weights[j], unit))
+    return best
 
 
 @njit(**_OPTIONS)
@@ -433,84 +445,79 @@ def _first_reaching(gains, first, gain):
 
 
 @njit(**_OPTIONS)
-def _scan(order, values, residual, label, start, end, node, n, mean, left_sum, count, best):
+def _scan(
+    order, values, residual, label, start, end, node, n, mean, left_sum, count, column, j, best,
+    places,
+):  # fmt: skip
     """``best``, or a better split among a node's rows in sorted places ``start`` to ``end``."""
-    previous = np.float32(np.inf)  # nothing lies further above the first row's value
-    for q in range(start, end):
-        i = order[q]
-        if label[i] == node:
-            if values[q] > previous + FEATURE_THRESHOLD:
+    found = np.uint64(0)
+    for q in range(np.uint64(start), np.uint64(end)):
+        places[found] = q
+        found += np.uint64(label[order[q]] == node)
+    previous = np.int64(-1)
+    for k in range(found):
+        q = np.int64(places[k])
+        if previous >= 0 and values[q] > values[previous] + FEATURE_THRESHOLD:
+            # Most splits are refused, and refusing needs no division.
+            excess = left_sum - count * mean
+            product = np.float64(count) * (n - count)
+            if excess * excess >= best.gain * product:
                 gain = _gain(left_sum, np.float64(count), n, mean)
                 if _improves(gain, best):
-                    best = Split(True, gain, best.feature, left_sum, count, previous, values[q])
-            previous = values[q]
-            left_sum += residual[i]
-            count += 1
+                    best = Candidate(gain, column, j, previous, q, left_sum, count)
+        previous = q
+        left_sum += residual[order[q]]
+        count += 1
     return best
 
 
 @njit(inline="always", **_OPTIONS)
 def _improves(gain, best):
     """Whether a later split of the same feature replaces ``best``: ties go to the first."""
-    return gain > best.gain * (1.0 + TIE) if best.found else gain >= best.gain
+    return gain > best.gain * (1.0 + TIE) if best.column >= 0 else gain >= best.gain
 
 
 @njit(**_OPTIONS)
-def _border_values(order, values, label, node, end):
-    """A node's last value before sorted place ``end`` and its first one from there on."""
-    q = end - 1
-    while label[order[q]] != node:
-        q -= 1
-    p = end
-    while label[order[p]] != node:
-        p += 1
-    return values[q], values[p]
+def _complete(table, label, weights, unit, node, best):
+    """The split of a candidate: its feature and the node's neighbouring values around it."""
+    c, j = best.column, best.bin
+    feature, low, high = np.int64(0), np.float32(0), np.float32(0)
+    if c < 0:
+        return Split(False, best.gain, feature, 0.0, 0, low, high)
+    if c < table.n_fine:
+        feature = _fine_feature(table, c)
+        order, values = _sorted_rows(table, c)
+        before, after = best.before, best.after
+        if before < 0:  # on the border after a block
+            before, after = table.block_end[j] - 1, table.block_end[j]
+            while label[order[before]] != node.label:
+                before -= 1
+            while label[order[after]] != node.label:
+                after += 1
+        low, high = values[before], values[after]
+    elif c < table.n_numeric:
+        feature = table.coarse_features[c - table.n_fine]
+        count = _count(weights[j], unit)
+        below, above = j, j + 1
+        while below > table.first_bin[c] and _count(weights[below - 1], unit) == count:
+            below -= 1
+        while _count(weights[above], unit) == count:
+            above += 1
+        low, high = table.bin_low[below], table.bin_low[above]
+    else:
+        feature = table.bin_feature[j]
+        low, high = table.bin_low[j], table.bin_high[j]
+    return Split(True, best.gain, feature, best.left_sum, best.left_count, low, high)
 
 
 @njit(**_OPTIONS)
-def _coarse_split(table, gains, sums, packing, c, gain):
-    """The first split of a coarse column that has its largest gain."""
-    first = table.first_bin[c]
-    j = _first_reaching(gains, first, gain)
-    count = _count(sums.weight[j], packing)
-    below, above = j, j + 1
-    while below > first and _count(sums.weight[below - 1], packing) == count:
-        below -= 1
-    while _count(sums.weight[above], packing) == count:
-        above += 1
-    return Split(
-        True,
-        gain,
-        table.coarse_features[c - table.n_fine],
-        sums.residual[j],
-        count,
-        table.bin_low[below],
-        table.bin_low[above],
-    )
-
-
-@njit(**_OPTIONS)
-def _bundle_split(table, sums, packing, node, j, gain):
-    """Bin j of a bundle against the rest; the rest has the feature's lower value and goes left."""
-    return Split(
-        True,
-        gain,
-        table.bin_feature[j],
-        node.total - sums.residual[j],
-        node.end - node.start - _count(sums.weight[j], packing),
-        table.bin_low[j],
-        table.bin_high[j],
-    )
-
-
-@njit(**_OPTIONS)
-def _is_pure(residual, scratch, node, split):
+def _is_pure(residual, rows, node, gain):
     """scikit-learn's stopping rule; the variance is at least the gain, so it is rarely needed."""
-    if split.gain > 2.0 * PURE:
+    if gain > 2.0 * PURE:
         return False
     total, squares = 0.0, 0.0
     for q in range(node.start, node.end):
-        value = residual[scratch.rows[q]]
+        value = residual[rows[q]]
         total += value
         squares += value * value
     n = node.end - node.start
@@ -521,22 +528,30 @@ def _is_pure(residual, scratch, node, split):
 
 
 @njit(**_OPTIONS)
-def _collect(table, residual, scratch, start, end, sums):
+def _collect(table, residual, scratch, start, end, sums, unit):
     """The sums of the rows in a range of the row list."""
-    _add_rows(scratch.rows, start, end, table.codes, residual, scratch.weight, scratch.pairs)
+    _add_rows(
+        scratch.rows, start, end, table.codes, table.n_fine, residual, scratch.weight, unit,
+        scratch.pairs,
+    )  # fmt: skip
     _unpair(scratch.pairs, table.first_bin, table.n_numeric, sums.residual, sums.weight)
 
 
 @njit(**_OPTIONS)
-def _add_rows(rows, start, end, codes, residual, row_weight, pairs):
+def _add_rows(rows, start, end, codes, n_fine, residual, row_weight, unit, pairs):
     """Add residual and weight of each row to its bin in every column."""
+    fine, all_columns = np.uint64(n_fine), np.uint64(codes.shape[1])
     for q in range(np.uint64(start), np.uint64(end)):
         i = rows[q]
         value, weight = residual[i], row_weight[i]
-        for c in range(np.uint64(codes.shape[1])):
+        for c in range(fine):
             at = np.uint64(codes[i, c])
             pairs[at] += value
             pairs[at + _ONE] += weight
+        for c in range(fine, all_columns):
+            at = np.uint64(codes[i, c])
+            pairs[at] += value
+            pairs[at + _ONE] += unit
 
 
 @njit(**_OPTIONS)
@@ -556,18 +571,17 @@ def _unpair(pairs, first_bin, n_numeric, residual, weight):
 
 
 @njit(**_OPTIONS)
-def _subtract(a, b):
-    for j in range(a.shape[0]):
-        a[j] -= b[j]
+def _subtract(a, b, out):
+    for j in range(out.shape[0]):
+        out[j] = a[j] - b[j]
 
 
 @njit(**_OPTIONS)
-def _partition(scratch, node, column, low, relabel):
+def _partition(rows, spare, label, node, column, low, relabel):
     """Order the node's rows as left child, right child; gives the border between the two."""
-    rows, spare = scratch.rows, scratch.spare
     left, right = np.uint64(node.start), np.uint64(0)
     first_child = np.uint16(2 * node.label + 1)
-    for q in range(node.start, node.end):
+    for q in range(np.uint64(node.start), np.uint64(node.end)):
         i = rows[q]
         goes_right = column[i] > low
         rows[left] = i
@@ -575,9 +589,10 @@ def _partition(scratch, node, column, low, relabel):
         left += np.uint64(not goes_right)
         right += np.uint64(goes_right)
         if relabel:
-            scratch.label[i] = first_child + np.uint16(goes_right)
+            label[i] = first_child + np.uint16(goes_right)
     middle = node.end - np.int64(right)
-    rows[middle : node.end] = spare[: node.end - middle]
+    for q in range(right):
+        rows[np.uint64(middle) + q] = spare[q]
     return middle
 
 
@@ -585,53 +600,55 @@ def _partition(scratch, node, column, low, relabel):
 
 
 @njit(**_OPTIONS)
-def _finish_leaf(residual, scratch, sums, packing, node, trees, tree, depth, learning_rate):
+def _finish_leaf(residual, scratch, weights, unit, node, value_at, learning_rate):
     """Close a node above the last level: its sums tell its part in the root's change."""
-    value = _set_leaf(residual, scratch, node, trees, tree, depth, learning_rate)
-    _book_counts(sums.weight, packing.unit, value, scratch.drop, scratch.growth)
+    value = _set_leaf(residual, scratch.rows, node, value_at, learning_rate)
+    _book_counts(weights, unit, value, scratch.drop, scratch.growth)
 
 
 @njit(**_OPTIONS)
-def _finish_leaves(
-    table, residual, scratch, sums, packing, small, large, trees, tree, depth, learning_rate
-):
+def _finish_leaves(table, residual, scratch, weights, unit, small, large, value_at, learning_rate):
     """Close two sisters on the last level.
 
     All rows of their parent are booked with the larger leaf's value, from the parent's counts; then
     the smaller leaf's rows are corrected one by one.
     """
-    large_value = _set_leaf(residual, scratch, large, trees, tree, depth, learning_rate)
-    small_value = _set_leaf(residual, scratch, small, trees, tree, depth, learning_rate)
-    _book_counts(sums.weight, packing.unit, large_value, scratch.drop, scratch.growth)
-    change, change_abs = small_value - large_value, abs(small_value) - abs(large_value)
+    large_value = _set_leaf(residual, scratch.rows, large, value_at, learning_rate)
+    small_value = _set_leaf(residual, scratch.rows, small, value_at, learning_rate)
+    _book_counts(weights, unit, large_value, scratch.drop, scratch.growth)
     _book_rows(
-        scratch.rows, small.start, small.end, table.codes, change, change_abs, scratch.row_changes
-    )
+        scratch.rows, small.start, small.end, table.codes, table.n_fine,
+        small_value - large_value, abs(small_value) - abs(large_value), scratch.row_changes,
+    )  # fmt: skip
 
 
 @njit(**_OPTIONS)
-def _book_rows(rows, start, end, codes, change, change_abs, pairs):
-    """Add the same pair to the bins of every row."""
+def _set_leaf(residual, rows, node, value_at, learning_rate):
+    """Write a leaf's value at its left-most place of the last level; step its rows' residuals."""
+    value = node.total / (node.end - node.start)
+    n_leaves = value_at.shape[0]
+    place = node.label
+    while place + 1 < n_leaves:
+        place = 2 * place + 1
+    value_at[place + 1 - n_leaves] = value
+    step = learning_rate * value
+    for q in range(np.uint64(node.start), np.uint64(node.end)):
+        residual[rows[q]] -= step
+    return value
+
+
+@njit(**_OPTIONS)
+def _book_rows(rows, start, end, codes, n_fine, change, change_abs, pairs):
+    """Add the same change to the bins of every row; that of |r| matters in fine columns alone."""
+    fine, all_columns = np.uint64(n_fine), np.uint64(codes.shape[1])
     for q in range(np.uint64(start), np.uint64(end)):
         i = rows[q]
-        for c in range(np.uint64(codes.shape[1])):
+        for c in range(fine):
             at = np.uint64(codes[i, c])
             pairs[at] += change
             pairs[at + _ONE] += change_abs
-
-
-@njit(**_OPTIONS)
-def _set_leaf(residual, scratch, node, trees, tree, depth, learning_rate):
-    """Write a leaf's value and take its step from its rows' residuals."""
-    value = node.total / (node.end - node.start)
-    place = node.label
-    for _ in range(node.level, depth):
-        place = 2 * place + 1
-    trees.value[tree, place + 1 - (1 << depth)] = value
-    step = learning_rate * value
-    for q in range(node.start, node.end):
-        residual[scratch.rows[q]] -= step
-    return value
+        for c in range(fine, all_columns):
+            pairs[np.uint64(codes[i, c])] += change
 
 
 @njit(**_FAST)
@@ -639,37 +656,41 @@ def _book_counts(weight, unit, value, drop, growth):
     """Book all rows of a node with one leaf value."""
     inverse, size = 1.0 / unit, abs(value)
     for j in range(drop.shape[0]):
-        count = np.floor(weight[j] * inverse)
-        drop[j] += value * count
-        growth[j] += size * count
+        drop[j] += value * np.floor(weight[j] * inverse)
+    for j in range(growth.shape[0]):
+        growth[j] += size * np.floor(weight[j] * inverse)
 
 
 @njit(**_OPTIONS)
-def _carry(pairs, first_bin, n_numeric, drop, growth, residual, weight, packing, learning_rate):
+def _carry(
+    pairs, first_bin, n_fine, n_numeric, drop, growth, residual, weight, packing, learning_rate
+):
     """Bring the root's sums to the new residuals, and empty ``pairs``."""
     for c in range(first_bin.shape[0] - 1):
-        running = c < n_numeric
         change, change_abs = 0.0, 0.0
         for j in range(np.uint64(first_bin[c]), np.uint64(first_bin[c + 1])):
-            at = j + j
-            change, change_abs = change + pairs[at], change_abs + pairs[at + _ONE]
-            pairs[at] = 0.0
-            pairs[at + _ONE] = 0.0
+            change += pairs[j + j]
+            pairs[j + j] = 0.0
             drop[j] += change
-            growth[j] += change_abs
-            if not running:
-                change, change_abs = 0.0, 0.0
-    _apply(drop, growth, residual, weight, packing, learning_rate)
+            if c >= n_numeric:
+                change = 0.0
+        if c < n_fine:
+            for j in range(np.uint64(first_bin[c]), np.uint64(first_bin[c + 1])):
+                change_abs += pairs[j + j + _ONE]
+                pairs[j + j + _ONE] = 0.0
+                growth[j] += change_abs
+    for j in range(drop.shape[0]):
+        residual[j] -= learning_rate * drop[j]
+    _loosen(growth, weight, packing, learning_rate)
 
 
 @njit(**_FAST)
-def _apply(drop, growth, residual, weight, packing, learning_rate):
+def _loosen(growth, weight, packing, learning_rate):
     """A row's packed |r| grows by at most lr |value| · scale, rounded up: one more per row, and one
     per bin for the rounding of running sums here.
     """
     inverse, scale = 1.0 / packing.unit, learning_rate * packing.scale
-    for j in range(drop.shape[0]):
-        residual[j] -= learning_rate * drop[j]
+    for j in range(growth.shape[0]):
         added = np.ceil(max(growth[j], 0.0) * scale)
         weight[j] += added + np.floor(weight[j] * inverse) + (j + 1.0)
 
@@ -678,8 +699,8 @@ def _apply(drop, growth, residual, weight, packing, learning_rate):
 
 
 @njit(inline="always", **_OPTIONS)
-def _count(weight, packing):
-    return int(np.floor(weight / packing.unit))
+def _count(weight, unit):
+    return np.int64(np.floor(weight / unit))
 
 
 @njit(**_OPTIONS)

@@ -1,0 +1,389 @@
+"""The theory scorecard: every statement tried on many random instances.
+
+A statement *holds* if it holds on all of them as printed. If it does not, but a stated narrower
+form does, it *holds in a narrower regime*; otherwise it *fails as stated*. Verdicts are computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from pipeline.boosting.rescaling import Adaptive, Relaxed
+from pipeline.theory import counterexamples as counter
+from pipeline.theory import statements as s
+from pipeline.theory.dynamics import (
+    Trajectory,
+    best_log_loss_step,
+    run,
+    run_hybrid,
+    run_log_loss,
+)
+from pipeline.theory.learners import (
+    Factorised,
+    Floats,
+    bins,
+    linear,
+    project,
+    rbf,
+    sigmoid,
+    soft_tree,
+)
+
+Verdict = Literal["holds", "holds in a narrower regime", "fails as stated"]
+
+N_INSTANCES = 40  # per class of learners
+SMOOTH = ("rbf", "sigmoid", "linear", "soft tree")
+KINDS = (*SMOOTH, "hard bins")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A statement and what became of it.
+
+    stated : checks of the statement as printed;  narrower : of the form in ``correction``.
+    """
+
+    id: str
+    where: str
+    text: str
+    stated: Sequence[s.Check]
+    correction: str = ""
+    narrower: Sequence[s.Check] = field(default_factory=tuple)
+    remark: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Computed from the checks."""
+        if all(c.holds for c in self.stated):
+            return "holds"
+        if self.narrower and all(c.holds for c in self.narrower):
+            return "holds in a narrower regime"
+        return "fails as stated"
+
+    @property
+    def evidence(self) -> str:
+        """How many checks held, and how much of the bound was used at most."""
+        good = sum(c.holds for c in self.stated)
+        text = f"{good} of {len(self.stated)} checks hold"
+        ratios = [c.ratio for c in self.stated if c.bound > 0 and np.isfinite(c.ratio)]
+        if good == len(self.stated) and ratios:
+            text += f"; at most {max(ratios):.2g} of the bound is used"
+        if self.narrower:
+            held = sum(c.holds for c in self.narrower)
+            text += f"; corrected form: {held} of {len(self.narrower)}"
+        return text
+
+    def record(self) -> dict[str, Any]:
+        """JSON-ready."""
+        raw = asdict(self)
+        del raw["stated"], raw["narrower"]
+        return raw | {"verdict": self.verdict, "evidence": self.evidence}
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A random problem: targets, start and a class of weak learners."""
+
+    kind: str
+    y: Floats
+    f0: Floats
+    learners: Factorised
+    eta: float
+    rng: np.random.Generator
+
+
+def instance(kind: str, seed: int) -> Instance:
+    """The instance of a kind and a seed; 15 to 40 points."""
+    rng = np.random.default_rng([KINDS.index(kind), seed])
+    n = int(rng.integers(15, 41))
+    X = rng.normal(size=(n, 3))
+    H = np.column_stack([np.ones(n), X[:, :2]])
+    learners = {
+        "rbf": lambda: rbf(H, np.array([-1.0, 1.0]), 1.0),
+        "sigmoid": lambda: sigmoid(H, np.array([-0.5, 0.5]), 0.7),
+        "linear": lambda: linear(H),
+        "soft tree": lambda: sigmoid(soft_tree(X, np.array([0.0, 0.2]), 0.5), np.zeros(1), 0.6),
+        "hard bins": lambda: bins(H, np.array([-1.0, 0.0, 1.0])),
+    }[kind]()
+    y = rng.uniform(0.5, 3) * rng.normal(size=n) + rng.normal()
+    return Instance(kind, y, rng.normal(size=n), learners, float(rng.uniform(0.05, 1.0)), rng)
+
+
+def instances(kinds: Sequence[str] = KINDS, n: int = N_INSTANCES) -> Iterator[Instance]:
+    """``n`` instances of each kind, always the same ones."""
+    for kind in kinds:
+        for seed in range(n):
+            yield instance(kind, seed)
+
+
+def findings(n: int = N_INSTANCES) -> list[Finding]:
+    """All findings, in the paper's order."""
+    return [finding for chapter in CHAPTERS for finding in chapter(n)]
+
+
+def _unit(i: Instance, n_rounds: int = 25, *, half: bool = True, noisy: bool = False) -> Trajectory:
+    """A Unit run; with the theorem's step size unless told otherwise."""
+    eta = min(i.eta, 0.5) if half else i.eta
+    size = 0.1 * float(np.square(i.y - i.f0).mean())
+    return run(
+        i.y, i.f0, i.learners, eta, n_rounds, error=lambda t: size / (t + 1) if noisy else 0.0
+    )
+
+
+def no_rescaling(n: int) -> Iterator[Finding]:
+    """Theorem 4.1."""
+    exact = [_unit(i) for i in instances(n=n)]
+    noisy = [_unit(i, noisy=True) for i in instances(n=n)]
+    any_step = [_unit(i, half=False) for i in instances(n=n)]
+    both = [*exact, *noisy]
+    where = "Theorem 4.1"
+    yield Finding("T1", where, "The loss rises by at most the oracle's error.",
+                  [s.loss_is_almost_monotone(t) for t in both])  # fmt: skip
+    yield Finding(
+        "T2", where, "The average squared gap is at most 4η(V(f₀) + ηΣε)/T.",
+        [s.average_gap(t) for t in both],
+        remark="With an exact oracle Σ gap² = η/(1 − η/2)·(V(f₀) − V(f_T)) for every η in (0, 1]: "
+        "a third of the bound at η = 1/2, and no condition on η (see T4).",
+    )  # fmt: skip
+    yield Finding("T3", where, "The smallest gap decays like 1/√T, down to a noise floor.",
+                  [s.smallest_gap(t) for t in both])  # fmt: skip
+    yield Finding("T4", "ours", "Exact oracle: Σ gap² = η/(1 − η/2)·(V(f₀) − V(f_T)), any η.",
+                  [s.sum_of_gaps_is_known(t) for t in any_step]
+                  + [s.smallest_gap_sharp(t) for t in any_step])  # fmt: skip
+    dominoes = [(counter.domino(k, 0.5), k) for k in (5, 10, 20, 40)]
+    yield Finding(
+        "T5", "ours (left open by the paper)",
+        "1/√T is the right order: one hard learner can make every gap η‖y − f₀‖/√T.",
+        [s.Check(abs(t.gaps.min() * np.sqrt(k) / (0.5 * np.linalg.norm(t.r[0])) - 1), 1e-5)
+         for t, k in dominoes],
+    )  # fmt: skip
+    constant = [
+        run(i.y, i.f0, i.learners, min(i.eta, 0.5), 150, error=lambda _: 0.01)
+        for i in instances(n=max(n // 8, 2))
+    ]
+    yield Finding("T6", where, "Under a constant error ε the smallest gap reaches 2η√ε.",
+                  [s.smallest_gap(t) for t in constant])  # fmt: skip
+    logs = list(_log_runs(n))
+    yield Finding(
+        "T7", where, "The average-gap bound for the log-loss, where η ≤ m/(2L) can be met.",
+        [s.log_loss_average_gap(t) for t in logs] + [s.log_loss_step_size(t) for t in logs],
+    )  # fmt: skip
+
+
+def _log_runs(n: int) -> Iterator[Any]:
+    """Log-loss runs whose step size meets the theorem's condition with their own m."""
+    for i in instances(("sigmoid",), n):
+        y = (i.y > np.median(i.y)).astype(float)
+        learners = lambda f, i=i: 0.3 * i.learners(f)[:, :4]  # noqa: E731
+        eta = 0.5
+        for _ in range(6):
+            t = run_log_loss(y, 0.3 * i.f0, learners, eta, 12)
+            if t.convexity < 1e-3:
+                break  # the learners (almost) separate the classes: (A2) does not hold
+            if eta <= 2 * t.convexity:
+                yield t
+                break
+            eta = t.convexity
+
+
+def error_bounds(n: int) -> Iterator[Finding]:
+    """The multicalibration error by the gap."""
+    trajectories = [_unit(i, half=False, noisy=k) for i in instances(n=n) for k in (False, True)]
+    yield Finding(
+        "M1", "Eq. (6)", "‖Ê(f_t)‖ ≤ (‖B‖/n)(gap/η + √(2ε_t)) for Unit.",
+        [s.error_by_gap(t) for t in trajectories],
+    )  # fmt: skip
+    below = [t for t in trajectories if t.eta < 1]
+    yield Finding(
+        "M2", "proof of Eq. (6)", "‖Bᵀ(y − f_{t+1})‖ ≤ ‖B‖√(2ε_t) for every η.",
+        [s.step_in_its_proof(t) for t in below],
+        correction="It is Bᵀ(y − f_t − h_t) that is small, which is y − f_{t+1} for η = 1 only; "
+        "the bound M1 follows from Bᵀr_t = Bᵀh_t + Bᵀ(r_t − h_t).",
+        narrower=[s.step_in_its_proof(run(i.y, i.f0, i.learners, 1.0, 1, error=lambda _: 0.01))
+                  for i in instances(n=n)],
+    )  # fmt: skip
+    lemma, own, as_in_a3 = [], [], []
+    for i in instances(("rbf",), 2 * n):
+        y = (i.rng.random(len(i.y)) < 0.5).astype(float)
+        f = 0.8 * i.f0
+        groups = s.Groups(
+            np.array([np.ones(len(y)), i.y > 0, i.y <= 0], float),
+            np.array([f < 0, f >= 0], float),
+        )
+        if (groups.h.sum(axis=1) == 0).any():
+            continue
+        h, _ = best_log_loss_step(y, f, groups.learners())
+        lemma.append(s.alpha_by_descent(y, f, groups, h))
+        own.append(s.alpha_by_gap(y, f, groups, h, i.eta, as_in_a3=False))
+        as_in_a3.append(s.alpha_by_gap(y, f, groups, h, 0.1 * i.eta, as_in_a3=True))
+    yield Finding("M3", "Lemma A.2", "Log-loss: α ≤ (2/√(1 − L)) C_T √(loss decrease).", lemma)
+    yield Finding(
+        "M4", "Proposition A.3", "Log-loss: α ≤ (2/√(1 − L)) C_T √(φ_T + ε_T), ε_T that of (A3).",
+        as_in_a3,
+        correction="ε_T must also count what a step size below 1 leaves undone, as in the "
+        "proposition's own definition.",
+        narrower=own,
+        remark="With (A3)'s ε_T = 0 and small η the bound tends to 0 while α does not.",
+    )  # fmt: skip
+
+
+def linear_rate(n: int) -> Iterator[Finding]:
+    """Theorem 4.2 and its lemmas."""
+    smooth = list(instances(SMOOTH, n))
+    yield Finding(
+        "L1", "Theorem 4.2", "gap_t ≤ κ gap_{t−1} with κ = 1 − η + η L_A‖y − f₀‖.",
+        [s.linear_rate(_unit(i)) for i in smooth],
+        remark="L_A is measured along the trajectory. κ < 1 needs L_A‖y − f₀‖ < 1, a start close "
+        "to the targets; the measured factor tends to 1 − η.",
+    )  # fmt: skip
+    pairs = []
+    for i in smooth:
+        other = i.f0 + 1e-3 * i.rng.normal(size=len(i.y))
+        u, v = i.learners(i.f0), i.learners(other)
+        if project(u).rank == project(v).rank:
+            pairs.append(s.projector_difference(u, v))
+    yield Finding("L2", "Lemma 4.3", "L_A ≤ (2/δ)(1 + cM²/δ²) L_B.", [p for p, _ in pairs])
+    yield Finding("L3", "ours", "L_A ≤ L_B/δ for classes of constant rank.", [q for _, q in pairs])
+    differences = [
+        s.class_difference(i.learners, i.f0, i.f0 + i.rng.normal(size=len(i.y))) for i in smooth
+    ]
+    yield Finding("L4", "Lemma 4.4", "L_B ≤ max‖h‖ √k L_G.", [p for p, _ in differences])
+    yield Finding("L5", "ours", "L_B ≤ max‖h‖ sup‖g′‖.", [q for _, q in differences])
+    apart = [counter.discontinuous_projector(10.0**-k) for k in range(1, 9)]
+    yield Finding(
+        "L6", "Lemma 4.4", "If every g is Lipschitz, so is the projector A(f).",
+        [s.Check(difference, 10 * distance) for distance, difference in apart],
+        correction="L_B holds; A(f) is Lipschitz where B(f) keeps its rank and its smallest "
+        "singular value stays away from 0 (L2, L3).",
+        narrower=[q for _, q in pairs],
+        remark="g(u) = u near f = 0: predictions 1e-8 apart have projectors at distance 1.",
+    )  # fmt: skip
+
+
+def relaxed(n: int) -> Iterator[Finding]:
+    """Theorem 4.5."""
+    trajectories = [run(i.y, i.f0, i.learners, i.eta, 25, Relaxed()) for i in instances(n=n)]
+    where = "Theorem 4.5"
+    yield Finding("R1", where, "The identity for ‖r_t‖² − ‖r_{t+1}‖².",
+                  [s.residual_identity(t) for t in trajectories])  # fmt: skip
+    yield Finding("R2", where, "‖y − f_t‖ ≤ ρ_t‖y − f₀‖ + (1 − ρ_t)‖y‖.",
+                  [s.residual_stays_between(t) for t in trajectories])  # fmt: skip
+    both = [s.lyapunov(t) for t in trajectories]
+    yield Finding("R3", where, "The Lyapunov function falls as stated and stays positive.",
+                  [c for pair in both for c in pair])  # fmt: skip
+    yield Finding("R4", where, "The smallest gap is at most √(K/T) = (√η‖y − f₀‖ + γ)/√T or less.",
+                  [s.smallest_gap_relaxed(t) for t in trajectories])  # fmt: skip
+    at_optimum = [run(i.y, i.y, i.learners, i.eta, 5, Relaxed()) for i in instances(n=n)]
+    yield Finding(
+        "R5", "Section 5", "Under relaxed weights the training loss does not increase.",
+        [s.Check(float(np.diff(t.loss).max()), 0.0) for t in at_optimum],
+        correction="The text after Theorem 4.5 says that this is not guaranteed; Section 5 cites "
+        "the theorem for it. R2 is what holds.",
+        narrower=[s.residual_stays_between(t) for t in trajectories],
+        remark="Started at f₀ = y, the first weight 7/8 raises the loss; on Adult it rises in "
+        "every run.",
+    )  # fmt: skip
+
+
+def adaptive(n: int) -> Iterator[Finding]:
+    """Theorem 4.6, the eigenvalue lemma, and the quadratic rate."""
+    trajectories = [run(i.y, i.f0, i.learners, i.eta, 60, Adaptive()) for i in instances(n=n)]
+    where = "Theorem 4.6"
+    yield Finding("A1", where, "The loss does not increase.",
+                  [s.loss_is_monotone(t) for t in trajectories])  # fmt: skip
+    yield Finding(
+        "A2", where, "ω_t ≥ 0 for every t.",
+        [s.Check(-counter.negative_first_weight(), 0.0)],
+        correction="It holds from t = 1 on, which is what the proof shows.",
+        narrower=[s.weights_are_not_negative(t) for t in trajectories],
+        remark="ω₀ = −1/3 for f₀ = −3y and learners that do not see y.",
+    )  # fmt: skip
+    long = [
+        run(i.y, i.f0, i.learners, max(i.eta, 0.3), 1000, Adaptive())
+        for i in instances(SMOOTH, max(n // 10, 2))
+    ]
+    yield Finding(
+        "A3", where, "ω_t → 1 (after 1000 rounds, within 0.003).",
+        [s.Check(abs(t.w[-1] - 1), 3e-3) for t in long],
+    )  # fmt: skip
+    yield Finding("A4", "ours", "‖r_t‖² − ‖r_{t+1}‖² = η(2 − η)‖A r_t‖² + (ω_t − 1)²‖φ_t‖².",
+                  [s.adaptive_identity(t) for t in trajectories])  # fmt: skip
+    yield Finding(
+        "A5", "ours",
+        "The smallest gap is at most √2‖y − f₀‖/√T, and ‖A r_t‖ at most ‖y − f₀‖/√(η(2 − η)T).",
+        [s.smallest_gap_adaptive(t) for t in trajectories]
+        + [s.smallest_projection_adaptive(t) for t in trajectories],
+        remark="From A4: a rate that the paper does not give, and multicalibration without "
+        "continuity of A(f).",
+    )  # fmt: skip
+    spectra = []
+    for i in instances(n=n):
+        v = i.rng.normal(size=len(i.y))
+        A = project(i.learners(i.f0)).matrix()
+        spectra.append(s.eigenvalues(A, v / np.linalg.norm(v), i.eta))
+    yield Finding("A6", "appendix", "The eigenvalues of ηA + (I − ηA)vvᵀ.", spectra)
+    residuals = []
+    for i in instances(n=n):
+        actual, stated = s.residual_lemma(i.y, i.f0, project(i.learners(i.f0)).matrix())
+        residuals.append(s.identity(actual, stated))
+    yield Finding(
+        "A7", "lemma behind the quadratic rate",
+        "η = 1: r_{t+1} = yᵀA r_t/‖y − (I − A)r_t‖² · (I − A)r_t.", residuals,
+        correction="yfᵀ(I − A)r is taken for (yᵀf)(I − A)r: an outer for an inner product.",
+    )  # fmt: skip
+    ratios = [(10.0**-k, *counter.not_quadratic(10.0**-k)) for k in range(1, 8)]
+    yield Finding(
+        "A8", "quadratic-rate theorem", "η = 1: ‖r_{t+1}‖ ≤ C‖r_t‖² once the residual is small.",
+        [s.Check(actual, 10 * epsilon) for epsilon, actual, _ in ratios],
+        correction="The rate is linear in general.",
+        remark="A = e₁e₁ᵀ, y = (1, 1, 0), f₀ = y − εe₃: ‖r₁‖/‖r₀‖ → 1, while the lemma has r₁ = 0.",
+    )  # fmt: skip
+
+
+def hybrid(n: int) -> Iterator[Finding]:
+    """The hybrid algorithm of the appendix."""
+    rates, printed, corrected, steps = [], [], [], []
+    for i in instances(n=n):
+        gamma = float(i.rng.uniform(0.05, 1))
+        eta = float(i.rng.uniform(0.02, 0.98)) * 2 * gamma / (1 + gamma) ** 2
+        strong = i.y + 0.3 * i.rng.normal(size=len(i.y))
+        f, B = run_hybrid(i.y, i.f0, i.learners, strong, eta, gamma, 10)
+        rates.append(s.hybrid_rate(i.y, f, strong, eta, gamma))
+        a, b = s.hybrid_error(i.y, f, B, strong, eta, gamma)
+        printed.append(a)
+        corrected.append(b)
+        P = gamma * np.eye(len(i.y)) + project(B[0]).matrix()
+        noise = 0.1 * i.rng.normal(size=len(i.y))
+        steps.append(s.preconditioned_step(i.f0, i.y, P, np.eye(len(i.y)), noise, eta))
+    yield Finding("H1", "preconditioned-gradient lemma",
+                  "‖f* − f_{t+1}‖ ≤ κ‖f* − f_t‖ + η‖ξ_t‖.", steps)  # fmt: skip
+    yield Finding("H2", "hybrid proposition",
+                  "‖y − f_{t+1}‖ ≤ κ‖y − f_t‖ + ηγ‖y − ŷ‖.", rates)  # fmt: skip
+    yield Finding(
+        "H3", "hybrid algorithm", "Ê(f_t) = γBᵀ(y − ŷ)/n + BᵀΔ_t/(ηn).", printed,
+        correction="The right-hand side needs a factor 1/(1 + γ).", narrower=corrected,
+    )  # fmt: skip
+    expansions = []
+    for c in (0.2, 0.5, 0.9):
+        gamma = 1e-3
+        kappa = s.hybrid_kappa(c * gamma, gamma)
+        expansions.append(s.Check(abs((1 - kappa) / (c * (1 - c / 2) * gamma**2) - 1), 0.01))
+        expansions.append(s.Check(abs(c * gamma**2 / (1 - kappa) * (2 - c) / 2 - 1), 0.01))
+    yield Finding(
+        "H4", "hybrid algorithm", "For η = cγ: κ ≈ 1 − c(1 − c/2)γ² and ηγ/(1 − κ) ≈ 2/(2 − c).",
+        expansions,
+    )  # fmt: skip
+
+
+CHAPTERS: tuple[Callable[[int], Iterator[Finding]], ...] = (
+    no_rescaling,
+    error_bounds,
+    linear_rate,
+    relaxed,
+    adaptive,
+    hybrid,
+)
