@@ -107,6 +107,16 @@ def reproduce(config: Config, overrides: Sequence[str]) -> None:
     print(f"elapsed: {minutes} min {seconds} s")
 
 
+def theory(config: Config, _: Sequence[str] = ()) -> None:
+    """``stage=theory``: every statement of the paper's theory on random instances."""
+    from pipeline.theory import chapter
+
+    log.info("checking the paper's statements (about a minute) ...")
+    folder = Path(config.output_dir) / "theory"
+    print(chapter.write(folder))
+    print(f"findings: {folder / 'findings.json'}")
+
+
 def _run_one(config: Config, store: RunStore) -> None:
     table = fetch_stage.fetch(config.dataset)
     run_id = RunId(

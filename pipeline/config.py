@@ -213,9 +213,9 @@ class Grid(Section):
 class Config(Section):
     """Everything a run depends on, and where its results go."""
 
-    stage: Literal["run", "reproduce", "report", "fetch", "preprocess", "table1"] = Field(
+    stage: Literal["run", "reproduce", "report", "theory", "fetch", "preprocess", "table1"] = Field(
         description="one of run, reproduce (a grid's runs and report), report (from stored runs), "
-        "fetch, preprocess, table1"
+        "theory (the theorems as checks), fetch, preprocess, table1"
     )
     dataset: Dataset
     strategy: Annotated[Unit | Relaxed | Adaptive, Field(discriminator="name")]

@@ -19,6 +19,7 @@ from pipeline.errors import UserError
 from pipeline.grid import Configs, runs_of
 from pipeline.stages import claims, figures, report, table1
 from pipeline.store import CorruptRun, RunId, RunStore
+from pipeline.theory import chapter
 
 SHORT_READINGS = {
     "leaf_indicators": "leaf\nindicators",
@@ -99,6 +100,12 @@ def publish(
         records=results.records,
         n_runs=len(results.records),
         wall_seconds=wall_seconds,
+        theory=chapter.render(
+            store.root.parent / "theory",
+            results.rounds.merge(results.sizes[["dataset", "strategy", "seed", "n_train"]]),
+            titles,
+            evidence.eta,
+        ),
     )
     (store.root / "report.html").write_text(report.render(page), encoding="utf-8")
     return statements

@@ -26,7 +26,7 @@ T, SEEDS = 20, 6
 ROUNDS = np.arange(T + 1)
 
 
-def bowl(best, depth=0.5):
+def bowl(best, depth=20.0):
     """A curve with its minimum at round ``best``."""
     return 1 + depth * ((ROUNDS - best) / T) ** 2
 
@@ -36,7 +36,7 @@ def good_run(dataset, strategy):
     slow = strategy == "relaxed"
     gap = np.concatenate([[np.nan], np.exp(-0.3 * np.arange(T))])
     if dataset in ("california", "adult"):  # a bent tail: a lower R²
-        gap[1:] = np.exp(-0.3 * np.arange(T) ** 0.6) + 0.05
+        gap[1:] = np.exp(-0.35 * np.arange(T) ** 0.6) + 0.05
     mse = np.exp(-0.3 * ROUNDS) * (1 + (0.2 * (ROUNDS > 0) if slow else 0))
     best = {"california": 12, "german": 5, "adult": 20}.get(dataset, 9) if slow else 2
     mce_test = bowl(best)

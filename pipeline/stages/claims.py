@@ -12,17 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from pipeline.stages.curves import (
+    Curves,
     Floats,
     best_round,
     bootstrap_best_rounds,
     bootstrap_interval,
-    bundle,
     fit_tail,
     tail_start,
 )
@@ -76,9 +77,10 @@ class Evidence:
         """T."""
         return int(self.rounds["round"].max())
 
-    def curves(self, dataset: str, strategy: str, column: str) -> Floats:
-        """(n_seeds, T + 1)."""
-        return bundle(self.rounds, dataset, strategy, column)
+    @cached_property
+    def curves(self) -> Curves:
+        """Bundles (n_seeds, T + 1) by dataset, strategy and column."""
+        return Curves(self.rounds)
 
     def title(self, dataset: str) -> str:
         """A dataset's display name."""

@@ -36,12 +36,18 @@ class LineFit:
         return np.exp(self.intercept + self.slope * rounds)
 
 
-def bundle(rounds: pd.DataFrame, dataset: str, strategy: str, column: str) -> Floats:
-    """The curves of one dataset and strategy, (n_seeds, n_rounds + 1), seeds ascending."""
-    chosen = rounds[(rounds["dataset"] == dataset) & (rounds["strategy"] == strategy)]
-    return chosen.pivot_table(index="seed", columns="round", values=column, dropna=False).to_numpy(
-        np.float64
-    )
+class Curves:
+    """The bundles of a table of rounds, by dataset, strategy and column."""
+
+    def __init__(self, rounds: pd.DataFrame) -> None:
+        ordered = rounds.sort_values(["dataset", "strategy", "seed", "round"])
+        self._groups = dict(iter(ordered.groupby(["dataset", "strategy"], sort=False)))
+
+    def __call__(self, dataset: str, strategy: str, column: str) -> Floats:
+        """(n_seeds, n_rounds + 1), seeds ascending."""
+        group = self._groups[dataset, strategy]
+        n_seeds = group["seed"].nunique()
+        return group[column].to_numpy(np.float64).reshape(n_seeds, -1)
 
 
 def tail_start(n_rounds: int) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from pipeline.stages.curves import (
+    Curves,
     Floats,
     best_round,
     bootstrap_best_rounds,
     bootstrap_interval,
-    bundle,
     fit_tail,
     tail_start,
 )
@@ -81,9 +82,10 @@ class Runs:
         """T."""
         return int(self.rounds["round"].max())
 
-    def curves(self, dataset: str, strategy: str, column: str) -> Floats:
-        """(n_seeds, T + 1)."""
-        return bundle(self.rounds, dataset, strategy, column)
+    @cached_property
+    def curves(self) -> Curves:
+        """Bundles (n_seeds, T + 1) by dataset, strategy and column."""
+        return Curves(self.rounds)
 
 
 def draw_all(runs: Runs, folder: Path) -> list[str]:

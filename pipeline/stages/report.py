@@ -97,6 +97,7 @@ class Page:
     records: Sequence[Mapping[str, Any]]
     n_runs: int
     wall_seconds: float | None
+    theory: str = ""  # a further chapter, as HTML
 
 
 def render(page: Page) -> str:
@@ -108,6 +109,7 @@ def render(page: Page) -> str:
             *(_figure(page, name) for name in page.figures),
             _table1(page.table1),
             _readings(),
+            page.theory,
             _provenance(page),
         ]
     )

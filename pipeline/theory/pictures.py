@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import matplotlib as mpl
@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from pipeline.boosting.rescaling import Adaptive
-from pipeline.stages.curves import bundle
+from pipeline.stages.curves import Curves
 from pipeline.stages.figures import RC, save
 from pipeline.theory import counterexamples as counter
 from pipeline.theory import statements as s
@@ -32,8 +32,8 @@ CAPTIONS: Mapping[str, tuple[str, str]] = {
     "theory_contraction": (
         "When is the linear rate in force?",
         "Start f₀ = y − ρ(y − f_b). Measured largest factor gap_t / gap_{t−1} against the "
-        "theorem's κ with L_A measured along the trajectory (η = 1/2). κ is below 1 only close to the "
-        "targets, and the factor tends to 1 − η there.",
+        "theorem's κ with L_A measured along the trajectory (η = 1/2). κ is below 1 only close to "
+        "the targets, and the factor tends to 1 − η there.",
     ),
     "theory_noise": (
         "Noise floor",
@@ -90,7 +90,7 @@ def rate() -> Figure:
     left.loglog(rounds, np.minimum.accumulate(t.gaps), color=BLUE, label="measured")
     left.set(title="a smooth class", xlabel="T", ylabel="smallest gap")
     left.set_ylim(bottom=1e-6)
-    lengths = np.array([1, 2, 4, 8, 16, 32, 64])
+    lengths = np.array([1, 2, 4, 8, 16, 32, 48])
     gaps = [counter.domino(int(k), 0.5).gaps.min() / np.sqrt(k) for k in lengths]
     _bounds(right, lengths, 0.5)  # ‖y − f₀‖ scaled to 1
     right.loglog(lengths, gaps, "o-", color=BLUE, label="measured (domino)")
@@ -128,6 +128,10 @@ def contraction() -> Figure:
     return figure
 
 
+def _constant(value: float) -> Callable[[int], float]:
+    return lambda _: value
+
+
 def noise() -> Figure:
     """Smallest gap over ε."""
     figure = Figure(figsize=(5, 3.2), layout="constrained")
@@ -135,8 +139,7 @@ def noise() -> Figure:
     i = instance("sigmoid", 2)
     epsilons = np.geomspace(1e-6, 1, 13)
     checks = [
-        s.smallest_gap(run(i.y, i.f0, i.learners, 0.5, 200, error=itertools.repeat(e).__next__))
-        for e in epsilons
+        s.smallest_gap(run(i.y, i.f0, i.learners, 0.5, 200, error=_constant(e))) for e in epsilons
     ]
     axes.loglog(epsilons, [c.bound for c in checks], color=ORANGE, linestyle="--", label="bound")
     axes.loglog(epsilons, np.sqrt(epsilons), color="black", linestyle=":", label="floor 2η√ε")
@@ -155,6 +158,7 @@ def weights() -> Figure:
         t = run(i.y, i.f0, i.learners, 0.5, 200, Adaptive())
         axes.loglog(np.arange(1, 201), np.abs(t.w - 1), color=GREEN, alpha=0.6)
     axes.set(xlabel="round", ylabel="|ω_t − 1|")
+    axes.set_ylim(bottom=1e-15)
     return figure
 
 
@@ -186,12 +190,12 @@ def error_parts(mse: Floats, gap: Floats, n: int, eta: float) -> tuple[Floats, F
 def error(rounds: pd.DataFrame, titles: Mapping[str, str], eta: float) -> Figure:
     """Training MCE and its bound on the datasets."""
     datasets = [d for d in titles if (rounds["dataset"] == d).any()]
+    bundles = Curves(rounds)
     figure = Figure(figsize=(2.35 * len(datasets), 2.9), layout="constrained")
     panels = figure.subplots(1, len(datasets), squeeze=False)[0]
     for axes, dataset in zip(panels, datasets, strict=True):
         curves = {
-            c: bundle(rounds, dataset, "unit", c)
-            for c in ("mse_train", "gap", "mce_train", "n_train")
+            c: bundles(dataset, "unit", c) for c in ("mse_train", "gap", "mce_train", "n_train")
         }
         parts = [
             error_parts(mse, gap, int(n[0]), eta)
