@@ -38,6 +38,9 @@ theory: setup ## every theorem as a check; adds a chapter to the report of store
 	$(RUN) -m pipeline stage=theory $(ARGS)
 	@test ! -d outputs/paper/runs || $(RUN) -m pipeline experiment=paper stage=report $(ARGS)
 
+income: setup ## the log-loss classifier on Adult's income label (10 minutes); joins the theory chapter
+	$(RUN) scripts/adult_income.py
+
 check-reference: setup ## compare outputs/paper with the committed reference result
 	$(RUN) scripts/check_reference.py
 
@@ -78,4 +81,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup reproduce smoke figures readings theory check-reference test lint format table1 verify-data bench parity lock clean
+.PHONY: help setup reproduce smoke figures readings theory income check-reference test lint format table1 verify-data bench parity lock clean

@@ -81,9 +81,9 @@ class MulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # type:
         ``initial_prediction`` (n,) are scores computed elsewhere that take the place of ``init``;
         `predict` then needs the same for its rows.
         """
-        self._check_parameters()
+        check_parameters(self)
         rows, y = _typed(validate_data(self, X, y, dtype=np.float64, y_numeric=True))
-        seed = self._seed()
+        seed = seed_of(self.random_state)
         engine = make_engine(
             self.engine, TreeSettings(self.n_trees, self.max_depth, self.learning_rate)
         )
@@ -149,21 +149,23 @@ class MulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # type:
             return clone(self.init)
         return RandomForestRegressor(n_estimators=100, max_depth=5, random_state=seed)
 
-    def _seed(self) -> int:
-        """An int seed is used as it is, so that it names the same run everywhere."""
-        if isinstance(self.random_state, int | np.integer):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
-    def _check_parameters(self) -> None:
-        check_scalar(self.n_rounds, "n_rounds", Integral, min_val=0)
-        for name in ("eta", "learning_rate"):
-            check_scalar(
-                getattr(self, name), name, Real, min_val=0, max_val=1, include_boundaries="right"
-            )
-        check_scalar(self.n_trees, "n_trees", Integral, min_val=1)
-        check_scalar(self.max_depth, "max_depth", Integral, min_val=1)
-        resolve(self.rescaling)
+def seed_of(random_state: int | np.random.RandomState | None) -> int:
+    """An int seed is used as it is, so that it names the same run everywhere."""
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def check_parameters(estimator: Any) -> None:
+    """Raise ValueError or TypeError for a parameter out of its range, by name."""
+    check_scalar(estimator.n_rounds, "n_rounds", Integral, min_val=0)
+    for name in ("eta", "learning_rate"):
+        value = getattr(estimator, name)
+        check_scalar(value, name, Real, min_val=0, max_val=1, include_boundaries="right")
+    check_scalar(estimator.n_trees, "n_trees", Integral, min_val=1)
+    check_scalar(estimator.max_depth, "max_depth", Integral, min_val=1)
+    resolve(estimator.rescaling)
 
 
 def _typed(validated: Any) -> tuple[Floats, Floats]:

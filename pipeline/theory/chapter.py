@@ -49,6 +49,8 @@ def render(folder: Path, rounds: pd.DataFrame | None, titles: Mapping[str, str],
         return ""
     records = json.loads(path.read_text(encoding="utf-8"))
     names = pictures.draw_all(folder / "figures", rounds, titles, eta)
+    if (folder / "figures" / "income.png").exists():  # `make income` draws it
+        names.append("income")
     figures = "".join(_figure(folder / "figures" / f"{name}.png", name) for name in names)
     return (
         "<h1 id='theory'>Theory: every statement as a check</h1><p>The dynamical system runs with "
@@ -117,7 +119,7 @@ COMMANDS = {
 def _figure(path: Path, name: str) -> str:
     title, caption = pictures.CAPTIONS[name]
     data = base64.b64encode(path.read_bytes()).decode()
-    narrow = "" if name == "theory_error" else " class='readings'"
+    narrow = "" if name in {"theory_error", "income"} else " class='readings'"
     return (
         f"<section{narrow}><h2>{html.escape(title)}</h2><figure><a class='zoom' href='#' "
         f"title='zoom'><img alt='{html.escape(title)}' src='data:image/png;base64,{data}'></a>"

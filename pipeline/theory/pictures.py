@@ -49,6 +49,11 @@ CAPTIONS: Mapping[str, tuple[str, str]] = {
         "‖r₁‖/‖r₀‖ for A = e₁e₁ᵀ, y = (1, 1, 0), f₀ = y − εe₃ under Adaptive with η = 1. A "
         "quadratic rate would follow the dashed line; the lemma behind it predicts r₁ = 0.",
     ),
+    "income": (
+        "The log-loss at work: Adult's income label",
+        "`MulticalibrationBoostingClassifier` on one 80/20 split: prediction gap, log-loss and "
+        "multicalibration error of the probabilities over rounds (solid: training, dotted: test).",
+    ),
     "theory_error": (
         "The multicalibration bound on real runs",
         "Training MCE of the stored Unit runs against (gap/η + √(2ε_t))/√n, the bound for the "

@@ -1,0 +1,112 @@
+"""Two classes under the log-loss: scikit-learn's conventions and its boosting, round by round."""
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from sklearn.datasets import make_classification
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from pipeline.boosting import MulticalibrationBoostingClassifier
+from pipeline.boosting.engines import TreeSettings
+from pipeline.boosting.logloss import (
+    LogLossAdaptive,
+    fit_ensemble,
+    logit,
+    mean_log_loss,
+    sigmoid,
+)
+
+
+def small(n_rounds=3, **parameters):
+    return MulticalibrationBoostingClassifier(
+        n_rounds, **({"n_trees": 5, "random_state": 0} | parameters)
+    )
+
+
+@pytest.fixture
+def rows():
+    return make_classification(300, 6, flip_y=0.2, random_state=0)
+
+
+@parametrize_with_checks([small(2, init=DummyClassifier(), n_trees=30), small(1)])
+def test_follows_every_convention_sklearn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+def test_round_from_zero_is_sklearns_gradient_boosting(rows, rate):
+    X, y = rows
+    theirs = GradientBoostingClassifier(
+        init="zero", n_estimators=40, learning_rate=rate, random_state=0
+    ).fit(np.column_stack([X, np.zeros(300)]), y)
+    ensemble, h = fit_ensemble(X, y.astype(float), np.zeros(300), TreeSettings(40, 3, rate), 0)
+    expected = theirs.decision_function(np.column_stack([X, np.zeros(300)]))
+    np.testing.assert_allclose(h, expected, atol=1e-8)
+    np.testing.assert_allclose(ensemble.predict(X, np.zeros(300)), h, atol=1e-12)
+
+
+def test_any_two_labels_may_be_used(rows):
+    X, y = rows
+    words = np.array(["no", "yes"])[y]
+    model = small(n_trees=20).fit(X, words)
+    assert list(model.classes_) == ["no", "yes"]
+    assert set(model.predict(X)) == {"no", "yes"}
+    np.testing.assert_array_equal(model.predict(X) == "yes", model.predict_proba(X)[:, 1] > 0.5)
+    with pytest.raises(ValueError, match="two classes"):
+        small().fit(X, np.zeros(300))
+    with pytest.raises(ValueError, match="two classes"):
+        small().fit(X, np.arange(300) % 3)
+
+
+def test_stages_lead_from_the_initial_logits_to_the_prediction(rows):
+    X, y = rows
+    model = small(4, init=LogisticRegression()).fit(X, y)
+    stages = list(model.staged_decision_function(X))
+    np.testing.assert_allclose(stages[0], model.init_.decision_function(X), rtol=1e-6)
+    np.testing.assert_array_equal(stages[-1], model.decision_function(X))
+    np.testing.assert_allclose(model.gaps_, [np.linalg.norm(b - a) for a, b in pairwise(stages)])
+    np.testing.assert_allclose(model.losses_, [mean_log_loss(y, f) for f in stages])
+    last = list(model.staged_predict_proba(X))[-1]
+    np.testing.assert_array_equal(last, model.predict_proba(X))
+    np.testing.assert_allclose(last.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("rescaling", ["unit", "adaptive"])
+def test_training_loss_does_not_increase(rows, rescaling):
+    model = small(6, n_trees=20, rescaling=rescaling).fit(*rows)
+    assert (np.diff(model.losses_) <= 1e-12).all()
+
+
+def test_survives_pickling(rows):
+    X, y = rows
+    model = small().fit(X, y)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(model.predict_proba(X), copy.predict_proba(X))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_adaptive_weight_is_the_best_one_scipy_finds(seed):
+    rng = np.random.default_rng(seed)
+    phi = 3 * rng.normal(size=80)
+    y = (rng.random(80) < sigmoid(0.6 * phi)).astype(float)
+    w = LogLossAdaptive().weight(0, y, phi)
+    best = minimize_scalar(lambda v: mean_log_loss(y, v * phi), bounds=(-5, 5), method="bounded",
+                           options={"xatol": 1e-10})  # fmt: skip
+    assert w == pytest.approx(best.x, abs=1e-5)
+
+
+def test_adaptive_weight_is_one_where_the_candidate_vanishes():
+    assert LogLossAdaptive().weight(0, np.array([0.0, 1.0]), np.zeros(2)) == 1.0
+
+
+def test_logit_and_sigmoid_are_inverse_and_finite():
+    p = np.array([0.0, 1e-5, 0.3, 0.5, 1 - 1e-5, 1.0])
+    assert np.isfinite(logit(p)).all()
+    np.testing.assert_allclose(sigmoid(logit(p))[1:-1], p[1:-1], rtol=1e-9)
+    assert sigmoid(np.array([-1000.0, 1000.0])).tolist() == [0, 1]
