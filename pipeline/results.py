@@ -80,7 +80,7 @@ def publish(
     statements = claims.judge(evidence)
 
     folder = store.root / "figures"
-    names = figures.draw_all(figures.Runs(results.rounds, titles), folder)
+    names = figures.draw_all(evidence, folder)
     verdicts = _verdicts_by_reading(store, results, configs, seeds, standardised, table, titles)
     figures.save(figures.readings(verdicts), folder, "readings")
 
@@ -128,7 +128,7 @@ def _evidence(
     results: Results, configs: Configs, table: pd.DataFrame, titles: Mapping[str, str]
 ) -> claims.Evidence:
     eta = next(iter(configs.values())).boosting.eta
-    return claims.Evidence(results.rounds, results.sizes, eta, table, titles)
+    return claims.Evidence(results.rounds, titles, results.sizes, eta, table)
 
 
 def _verdicts_by_reading(

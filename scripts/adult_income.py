@@ -5,7 +5,9 @@ Writes outputs/theory/income.csv and outputs/theory/figures/income.png.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
@@ -13,6 +15,7 @@ from matplotlib.figure import Figure
 from sklearn.model_selection import train_test_split
 
 from pipeline.boosting import Auditor, MulticalibrationBoostingClassifier
+from pipeline.boosting.engines.base import Floats
 from pipeline.boosting.logloss import mean_log_loss, sigmoid
 from pipeline.compose import load
 from pipeline.keys import audit_seed
@@ -44,7 +47,9 @@ def main() -> None:
     )
 
 
-def curves(strategy, X_train, X_test, y_train, y_test):  # type: ignore[no-untyped-def]
+def curves(
+    strategy: str, X_train: Floats, X_test: Floats, y_train: Floats, y_test: Floats
+) -> Iterator[dict[str, Any]]:
     model = MulticalibrationBoostingClassifier(rescaling=strategy, random_state=SEED)
     model.fit(X_train, y_train)
     sides = {"train": (X_train, y_train), "test": (X_test, y_test)}
@@ -52,7 +57,8 @@ def curves(strategy, X_train, X_test, y_train, y_test):  # type: ignore[no-untyp
     seed = audit_seed("adult-income", SEED)
     auditors = {side: Auditor(X, seed=seed) for side, (X, _) in sides.items()}
     for t in range(model.n_rounds + 1):
-        row = {"strategy": strategy, "round": t, "gap": model.gaps_[t - 1] if t else None}
+        row: dict[str, Any] = {"strategy": strategy, "round": t}
+        row["gap"] = model.gaps_[t - 1] if t else None
         for side, (_, labels) in sides.items():
             f = stages[side][t]
             row[f"loss_{side}"] = mean_log_loss(labels, f)

@@ -62,7 +62,7 @@ def evidence(change=lambda dataset, strategy, seed, run: None, datasets=tuple(TI
                 sizes.append({"dataset": dataset, "strategy": strategy, "seed": seed, **size})
     if table1 is None:
         table1 = table([(8, 8)] * 15)
-    return Evidence(pd.concat(frames), pd.DataFrame(sizes), 0.5, table1, TITLES)
+    return Evidence(pd.concat(frames), TITLES, pd.DataFrame(sizes), 0.5, table1)
 
 
 def table(pairs):

@@ -17,6 +17,7 @@ from pipeline.compose import load
 from pipeline.errors import UserError
 from pipeline.results import MissingRunsError
 from pipeline.stages import figures
+from pipeline.stages.curves import Runs
 
 SMALL = [
     "experiment=smoke", "experiment.seeds=[0,1]", "boosting.rounds=6", "boosting.trees=10",
@@ -75,7 +76,7 @@ class Balanced(HTMLParser):
 
 
 def test_drawing_twice_gives_the_same_bytes(smoke, tmp_path):
-    runs = figures.Runs(
+    runs = Runs(
         pd.read_parquet(smoke / "rounds.parquet"), {"diabetes": "Diabetes", "german": "German"}
     )
     first, second = (hashes(figures.draw_all(runs, tmp_path / d), tmp_path / d) for d in "ab")

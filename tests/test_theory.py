@@ -13,7 +13,7 @@ from pipeline.boosting.rescaling import Adaptive, Relaxed
 from pipeline.theory import chapter, lab
 from pipeline.theory import counterexamples as counter
 from pipeline.theory import statements as s
-from pipeline.theory.dynamics import best_log_loss_step, log_loss, mu, run, run_hybrid
+from pipeline.theory.dynamics import best_log_loss_step, log_loss, run, run_hybrid
 from pipeline.theory.learners import bins, linear, project, rbf, sigmoid, soft_tree
 from pipeline.theory.pictures import error_parts
 
@@ -297,4 +297,3 @@ def test_parts_of_the_error_bound_follow_from_stored_curves():
         assert move[t] == pytest.approx(np.linalg.norm(h) / np.sqrt(60))
         assert oracle[t] == pytest.approx(np.linalg.norm(y - f - h) / np.sqrt(60), rel=1e-6)
         f = step.f
-    assert mu(np.array([0.0]))[0] == 0.5

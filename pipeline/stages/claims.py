@@ -12,21 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from pipeline.stages.curves import (
-    Curves,
+    STRATEGIES,
     Floats,
+    Runs,
     best_round,
     bootstrap_best_rounds,
     bootstrap_interval,
     fit_tail,
     tail_start,
 )
+from pipeline.theory.statements import relaxed_constants
 
 Verdict = Literal["replicated", "partly", "not replicated"]
 
@@ -51,43 +52,21 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """All that claims are judged by.
+class Evidence(Runs):
+    """All that claims are judged by: the runs, and
 
-    rounds : one row per run and round, as stored.
     sizes : one row per run with dataset, strategy, seed and the run's sizes and norms.
     eta : the step size of the runs.
     table1 : the frame of `pipeline.stages.table1`.
-    titles : display names of the datasets, in the paper's order.
     """
 
-    rounds: pd.DataFrame
     sizes: pd.DataFrame
     eta: float
     table1: pd.DataFrame
-    titles: Mapping[str, str]
-
-    @property
-    def datasets(self) -> list[str]:
-        """The datasets at hand, in order."""
-        return [d for d in self.titles if (self.rounds["dataset"] == d).any()]
-
-    @property
-    def n_rounds(self) -> int:
-        """T."""
-        return int(self.rounds["round"].max())
-
-    @cached_property
-    def curves(self) -> Curves:
-        """Bundles (n_seeds, T + 1) by dataset, strategy and column."""
-        return Curves(self.rounds)
 
     def title(self, dataset: str) -> str:
         """A dataset's display name."""
         return self.titles[dataset]
-
-
-STRATEGIES = ("unit", "relaxed", "adaptive")
 
 
 def judge(evidence: Evidence) -> list[Statement]:
@@ -623,13 +602,10 @@ def theorem_41_loss(e: Evidence) -> Statement:
 
 
 def relaxed_bound(norm_y: float, norm_r0: float, eta: float, n_rounds: int) -> float:
-    """Theorem 4.5's bound on the smallest gap for w_t = 1 − (t + 2)⁻³."""
+    """Theorem 4.5's bound on the smallest gap for w_t = 1 − (t + 2)⁻³, all t ≥ 0 counted."""
     c1, c2 = 0.2020569031595943, 0.01734306198444914  # ζ(3) − 1 and ζ(6) − 1
-    rho = max(2 * norm_y**2, (norm_y + norm_r0) * norm_r0)
-    rho_tilde = norm_y + max(norm_r0, norm_y)
-    steps = eta * norm_r0**2 + 2 * eta * rho * c1
-    pull = rho_tilde**2 * c2
-    gamma = np.sqrt(2 * eta * rho * c1 + 2 * np.sqrt(steps * pull) + pull)
+    k = relaxed_constants(norm_y, norm_r0, eta, c1, c2)
+    gamma = np.sqrt(k - eta * norm_r0**2)
     return float((np.sqrt(eta) * norm_r0 + gamma) / np.sqrt(n_rounds))
 
 

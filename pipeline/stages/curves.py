@@ -5,7 +5,9 @@ A *bundle of curves* is an array (n_seeds, n_rounds + 1): one row per seed, one 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -15,6 +17,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 N_BOOTSTRAP = 2000
+STRATEGIES = ("unit", "relaxed", "adaptive")
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,34 @@ class Curves:
         group = self._groups[dataset, strategy]
         n_seeds = group["seed"].nunique()
         return group[column].to_numpy(np.float64).reshape(n_seeds, -1)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of a grid: one row per run and round, and display names in the paper's order."""
+
+    rounds: pd.DataFrame
+    titles: Mapping[str, str]
+
+    @property
+    def datasets(self) -> list[str]:
+        """The datasets at hand, in order."""
+        return [d for d in self.titles if (self.rounds["dataset"] == d).any()]
+
+    @property
+    def strategies(self) -> list[str]:
+        """The strategies at hand, in the paper's order."""
+        return [s for s in STRATEGIES if (self.rounds["strategy"] == s).any()]
+
+    @property
+    def n_rounds(self) -> int:
+        """T."""
+        return int(self.rounds["round"].max())
+
+    @cached_property
+    def curves(self) -> Curves:
+        """Bundles (n_seeds, T + 1) by dataset, strategy and column."""
+        return Curves(self.rounds)
 
 
 def tail_start(n_rounds: int) -> int:

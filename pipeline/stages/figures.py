@@ -6,8 +6,6 @@ Every figure is a function of the runs alone, and its files are the same bytes e
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from pipeline.stages.curves import (
-    Curves,
     Floats,
+    Runs,
     best_round,
     bootstrap_best_rounds,
     bootstrap_interval,
@@ -58,34 +56,6 @@ RC: Any = {
     "pdf.fonttype": 42,
     "svg.hashsalt": "mcboost-replication",
 }
-
-
-@dataclass(frozen=True)
-class Runs:
-    """The runs to draw: one row per run and round, display names in order, and the strategies."""
-
-    rounds: pd.DataFrame
-    titles: Mapping[str, str]
-
-    @property
-    def datasets(self) -> list[str]:
-        """The datasets at hand, in order."""
-        return [d for d in self.titles if (self.rounds["dataset"] == d).any()]
-
-    @property
-    def strategies(self) -> list[str]:
-        """The strategies at hand, in the paper's order."""
-        return [s for s in STYLES if (self.rounds["strategy"] == s).any()]
-
-    @property
-    def n_rounds(self) -> int:
-        """T."""
-        return int(self.rounds["round"].max())
-
-    @cached_property
-    def curves(self) -> Curves:
-        """Bundles (n_seeds, T + 1) by dataset, strategy and column."""
-        return Curves(self.rounds)
 
 
 def draw_all(runs: Runs, folder: Path) -> list[str]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.boosting.logloss import mean_log_loss
+from pipeline.boosting.logloss import sigmoid as mu
 from pipeline.boosting.rescaling import Rescaling, Unit
 from pipeline.theory.learners import Floats, Projector, project
 
@@ -112,14 +114,9 @@ def run_hybrid(
 # --- log-loss ------------------------------------------------------------------------------------
 
 
-def mu(f: Floats) -> Floats:
-    """The sigmoid, without overflow."""
-    return 0.5 * (1 + np.tanh(f / 2))
-
-
 def log_loss(y: Floats, f: Floats) -> float:
     """V(f) = Σ log(1 + e^f) − y f."""
-    return float((np.logaddexp(0, f) - y * f).sum())
+    return len(y) * mean_log_loss(y, f)
 
 
 @dataclass(frozen=True)

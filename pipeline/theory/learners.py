@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.boosting.logloss import sigmoid as logistic
+
 Floats = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-10  # singular values below this share of the largest count as zero
@@ -98,7 +100,7 @@ def sigmoid(H: Floats, centres: Floats, width: float) -> Factorised:
     """g_0 = 1 and g_j(u) = 1 / (1 + exp(−(u − c_j) / width)): the gates of a soft tree."""
 
     def gates(f: Floats) -> Floats:
-        return 0.5 * (1 + np.tanh((f[:, None] - centres) / (2 * width)))
+        return logistic((f[:, None] - centres) / width)
 
     def g(f: Floats) -> Floats:
         return np.column_stack([np.ones(len(f)), gates(f)])
@@ -135,7 +137,7 @@ def soft_tree(X: Floats, cuts: Floats, width: float) -> Floats:
     """
     H = np.ones((len(X), 1))
     for j, cut in enumerate(cuts):
-        gate = 0.5 * (1 + np.tanh((X[:, j] - cut) / (2 * width)))
+        gate = logistic((X[:, j] - cut) / width)
         H = np.concatenate([H * gate[:, None], H * (1 - gate)[:, None]], axis=1)
     return H
 

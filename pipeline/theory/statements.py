@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.theory.dynamics import LogTrajectory, Trajectory, log_loss, mu
+from pipeline.boosting.logloss import sigmoid as mu
+from pipeline.theory.dynamics import LogTrajectory, Trajectory, log_loss
 from pipeline.theory.learners import Factorised, Floats, project
 
 ROUNDING = 1e-12
