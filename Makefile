@@ -36,7 +36,7 @@ readings: setup ## also run the grid with standardised targets, then redraw
 
 theory: setup ## every theorem as a check; adds a chapter to the report of stored runs
 	$(RUN) -m pipeline stage=theory $(ARGS)
-	@test ! -d outputs/paper/runs || $(RUN) -m pipeline experiment=paper stage=report $(ARGS)
+	@test ! -f outputs/paper/report.html || $(RUN) -m pipeline experiment=paper stage=report $(ARGS)
 
 income: setup ## the log-loss classifier on Adult's income label (10 minutes); joins the theory chapter
 	$(RUN) scripts/adult_income.py

@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from pipeline.compose import CONF_DIR, check_overrides, choices, load
 from pipeline.config import GROUPS, Config, leaves, parse
-from pipeline.errors import UserError
+from pipeline.errors import Interrupted, UserError
 
 log = logging.getLogger("pipeline")
 
@@ -53,11 +53,13 @@ def _hydra_main(raw: DictConfig) -> None:
     _log_to_stderr()  # here, because a launcher's processes start here
     container = OmegaConf.to_container(raw, resolve=True)
     assert isinstance(container, dict)
-    config = parse({str(key): value for key, value in container.items()})
     try:
+        config = parse({str(key): value for key, value in container.items()})
         run_stage(config, list(HydraConfig.get().overrides.task))
+    except KeyboardInterrupt:
+        _fail(Interrupted("interrupted; what was stored stays, and the same command goes on"))
     except UserError as error:
-        if HydraConfig.get().mode == RunMode.MULTIRUN:
+        if HydraConfig.get().mode == RunMode.MULTIRUN and not isinstance(error, Interrupted):
             # Hydra shows the first failure of a sweep only; each job reports its own.
             log.error("error: %s", error)
             raise

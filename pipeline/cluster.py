@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import UserError
-from pipeline.grid import Outcome, Task, Workers, executor_submit
+from pipeline.grid import Outcome, Task, Workers, compute
 from pipeline.stages.preprocess import Design
 from pipeline.store import Initial
 
@@ -39,7 +39,7 @@ class _DaskWorkers:
         self.slots = max(sum(client.nthreads().values()), 1)
 
     def submit(self, task: Task, initial: Initial | None) -> Future[Outcome]:
-        return executor_submit(self.executor, task, self.handles[task.dataset], initial)
+        return self.executor.submit(compute, task, self.handles[task.dataset], initial)
 
     def stop(self) -> None:
         self.executor.shutdown(wait=False)
@@ -66,13 +66,18 @@ def dask_workers(scheduler: str, designs: Mapping[str, Design]) -> Iterator[Work
         raise ClusterError(f"grid.scheduler={scheduler}: cannot be reached ({reason})") from None
     with client:
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # a design, once
-        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+        try:
+            client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+        except TimeoutError:
+            raise ClusterError(
+                f"grid.scheduler={scheduler}: no worker joined within {CONNECT_SECONDS} s"
+            ) from None
         client.register_plugin(_package_plugin())
         yield _DaskWorkers(client, designs)
 
 
 def _package_plugin() -> Any:
-    """A worker plugin that unpacks this package on workers that cannot import it."""
+    """A worker plugin that unpacks this package on workers that do not have the same files."""
     import cloudpickle
     from distributed import WorkerPlugin
 
@@ -95,10 +100,18 @@ def _package_plugin() -> Any:
             import zipfile
             from pathlib import Path
 
-            if importlib.util.find_spec("pipeline") is None:
+            archive = zipfile.ZipFile(io.BytesIO(payload))
+            found = importlib.util.find_spec("pipeline")
+            here = Path(str(found.origin)).parents[1] if found and found.origin else Path()
+            if any(
+                not (here / name).is_file() or (here / name).read_bytes() != archive.read(name)
+                for name in archive.namelist()
+            ):
                 folder = Path(worker.local_directory) / "mcboost-replication"
-                zipfile.ZipFile(io.BytesIO(payload)).extractall(folder)
+                archive.extractall(folder)
                 sys.path.insert(0, str(folder))
+                for name in [m for m in sys.modules if m.split(".")[0] == "pipeline"]:
+                    del sys.modules[name]
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     return SendPackage()

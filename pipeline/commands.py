@@ -20,6 +20,7 @@ from pipeline.stages import boost
 from pipeline.stages import fetch as fetch_stage
 from pipeline.stages import preprocess as preprocess_stage
 from pipeline.stages import table1 as table1_stage
+from pipeline.stages.curves import STRATEGIES
 from pipeline.store import CorruptRun, RunId, RunStore
 
 log = logging.getLogger("pipeline")
@@ -48,9 +49,10 @@ def preprocess(config: Config, _: Sequence[str] = ()) -> None:
     print(summary.to_string(float_format=lambda v: f"{v:.5g}"))
 
 
-def table1(_: Config, __: Sequence[str] = ()) -> None:
-    """``stage=table1``: the paper's Table 1 beside ours."""
-    datasets = {name: load([f"dataset={name}"]).dataset for name in table1_stage.PAPER}
+def table1(_: Config, overrides: Sequence[str] = ()) -> None:
+    """``stage=table1``: the paper's Table 1 beside ours, under any ``dataset.`` overrides."""
+    settings = [line for line in overrides if line.startswith("dataset.")]
+    datasets = {name: load([*settings, f"dataset={name}"]).dataset for name in table1_stage.PAPER}
     table = table1_stage.table1(datasets)
     print(table.drop(columns="why").to_string(index=False))
     for name, why in zip(table["dataset"], table["why"], strict=True):
@@ -80,10 +82,25 @@ def _run_grid(config: Config, overrides: Sequence[str], store: RunStore) -> None
         )
 
 
+def _require_reportable(config: Config) -> None:
+    """Raise `ConfigError` before anything is computed that could not be reported on."""
+    grid_, stage = config.experiment, f"stage={config.stage}"
+    if not grid_.is_grid:
+        raise ConfigError(f"{stage}: needs a grid, such as experiment=paper")
+    if set(grid_.strategies) != set(STRATEGIES):
+        raise ConfigError(f"{stage}: experiment.strategies must be {', '.join(STRATEGIES)}")
+    if config.boosting.rounds < 6:
+        raise ConfigError(f"{stage}: boosting.rounds={config.boosting.rounds}: must be at least 6")
+    if config.dataset.target_scaling != "none" and grid_.name == "paper":
+        raise ConfigError(
+            f"{stage}: the paper's report is of raw targets and shows standardised ones beside "
+            "them (make readings); choose another experiment.name for a report of its own"
+        )
+
+
 def report(config: Config, overrides: Sequence[str], started: float | None = None) -> None:
     """``stage=report``: figures, verdicts and the page, from stored runs."""
-    if not config.experiment.is_grid:
-        raise ConfigError("stage=report: needs a grid, such as experiment=paper")
+    _require_reportable(config)
     store = RunStore(Path(config.output_dir) / config.experiment.name)
     configs = load_grid(overrides)
     standardised = {
@@ -93,7 +110,9 @@ def report(config: Config, overrides: Sequence[str], started: float | None = Non
         for pair, c in configs.items()
     }
     wall = None if started is None else time.monotonic() - started
-    statements = results.publish(store, configs, config.experiment.seeds, standardised, wall)
+    statements = results.publish(
+        store, configs, config.experiment.seeds, standardised, overrides, wall
+    )
     print(results.scorecard(statements))
     print(f"report: {store.root / 'report.html'}")
 
@@ -101,6 +120,7 @@ def report(config: Config, overrides: Sequence[str], started: float | None = Non
 def reproduce(config: Config, overrides: Sequence[str]) -> None:
     """``stage=reproduce``: the grid's missing runs, then the report."""
     started = time.monotonic()
+    _require_reportable(config)
     run(config, overrides)
     report(config, overrides, started)
     minutes, seconds = divmod(round(time.monotonic() - started), 60)

@@ -57,6 +57,12 @@ def load_grid(overrides: Sequence[str]) -> dict[tuple[str, str], Config]:
     strategies = load_all(
         [[*overrides, f"dataset={grid.datasets[0]}", f"strategy={s}"] for s in grid.strategies]
     )
+    labels = [config.dataset.label for config in datasets]
+    if len(set(labels)) < len(labels):
+        raise ConfigError(
+            f"experiment.datasets={list(grid.datasets)}: two of them are called the same "
+            f"({', '.join(labels)}) and could not be told apart; change a dataset.name"
+        )
     return {
         (dataset, strategy): by_dataset.model_copy(update={"strategy": by_strategy.strategy})
         for dataset, by_dataset in zip(grid.datasets, datasets, strict=True)
@@ -135,7 +141,10 @@ def _values(override: Override, multirun: bool) -> list[str]:
     if not multirun:
         raise ConfigError(f"{line}: several values need a multirun; add -m")
     prefix = line.split("=", 1)[0]
-    return [f"{prefix}={value}" for value in override.sweep_string_iterator()]
+    try:
+        return [f"{prefix}={value}" for value in override.sweep_string_iterator()]
+    except HydraException:
+        raise ConfigError(f"{line}: write the values of a sweep as a,b,c or range(…)") from None
 
 
 def _unknown_choice(error: MissingConfigException) -> str:

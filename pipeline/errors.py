@@ -13,5 +13,11 @@ class ConfigError(UserError):
     exit_status = 2
 
 
+class Interrupted(UserError):  # noqa: N818
+    """The user stopped the work; what was finished is stored."""
+
+    exit_status = 130
+
+
 class DataError(UserError):
     """A table could not be had, or is not what it should be."""

@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     CancelledError,
-    Executor,
     Future,
     ProcessPoolExecutor,
     wait,
@@ -31,7 +30,7 @@ from typing import Protocol
 import numpy as np
 
 from pipeline.config import Config
-from pipeline.errors import UserError
+from pipeline.errors import Interrupted, UserError
 from pipeline.keys import initial_key, run_key
 from pipeline.progress import Progress
 from pipeline.stages import boost
@@ -48,12 +47,6 @@ ATTEMPTS = 3  # a task whose worker died is tried again
 
 class GridError(UserError):
     """Some runs failed; the others are stored."""
-
-
-class Interrupted(UserError):  # noqa: N818
-    """The user stopped the grid; what was finished is stored."""
-
-    exit_status = 130
 
 
 @dataclass(frozen=True)
@@ -163,7 +156,7 @@ def run_grid(
         except KeyboardInterrupt:
             workers.stop()
             raise Interrupted(
-                f"interrupted: {found + driver.computed} of {total} runs are stored; "
+                f"interrupted: {progress.count} of {total} runs are stored; "
                 "the same command goes on from there"
             ) from None
         except BaseException:
@@ -207,6 +200,11 @@ class _Driver:
         under_way: dict[Future[Outcome], tuple[Task, int]] = {}
         while waiting or under_way:
             while waiting and len(under_way) < workers.slots + 1:
+                # A dead worker takes all tasks under way with it; which one was to blame shows when
+                # each is tried again alone.
+                alone = waiting[-1][1] > 1 or any(n > 1 for _, n in under_way.values())
+                if alone and under_way:
+                    break
                 task, attempt = waiting.pop()
                 remaining = self._still_missing(task)
                 if remaining is None:
@@ -331,8 +329,14 @@ def _workers(
         from pipeline.cluster import dask_workers
 
         return dask_workers(str(grid.scheduler), designs)
-    slots = min(grid.workers or len(os.sched_getaffinity(0)), n_tasks)
+    slots = min(grid.workers or _cores(), n_tasks)
     return _here(designs) if slots == 1 else _local(slots, designs)
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):  # not on every system
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class _InProcess:
@@ -416,10 +420,3 @@ def _become_worker(designs: dict[str, Design], driver: int) -> None:
 
 def _compute_here(task: Task, initial: Initial | None) -> Outcome:
     return compute(task, _designs_here[task.dataset], initial)
-
-
-def executor_submit(
-    executor: Executor, task: Task, design: object, initial: Initial | None
-) -> Future[Outcome]:
-    """Hand a task to any executor, with the design it needs (or that executor's handle of it)."""
-    return executor.submit(compute, task, design, initial)  # type: ignore[arg-type]

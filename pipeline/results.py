@@ -6,6 +6,7 @@ Nothing is computed anew here; every number comes from the store.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -68,7 +69,8 @@ def publish(
     store: RunStore,
     configs: Configs,
     seeds: Sequence[int],
-    standardised: Configs | None,
+    standardised: Configs,
+    overrides: Sequence[str] = (),
     wall_seconds: float | None = None,
 ) -> list[claims.Statement]:
     """Write the experiment's tables, figures, verdicts and page; gives the verdicts."""
@@ -92,7 +94,7 @@ def publish(
     )
     page = report.Page(
         title="Multicalibration gradient boosting: a replication",
-        experiment=store.root.name,
+        command=" ".join(["python -m pipeline", *_with_stage_report(overrides)]),
         statements=statements,
         figures=[*names, "readings"],
         figure_folder=folder,
@@ -109,6 +111,10 @@ def publish(
     )
     (store.root / "report.html").write_text(report.render(page), encoding="utf-8")
     return statements
+
+
+def _with_stage_report(overrides: Sequence[str]) -> list[str]:
+    return [*(shlex.quote(o) for o in overrides if not o.startswith("stage=")), "stage=report"]
 
 
 def scorecard(statements: Sequence[claims.Statement]) -> str:
@@ -136,14 +142,15 @@ def _verdicts_by_reading(
     raw: Results,
     configs: Configs,
     seeds: Sequence[int],
-    standardised: Configs | None,
+    standardised: Configs,
     table: pd.DataFrame,
     titles: Mapping[str, str],
 ) -> pd.DataFrame:
     """Statements × (target scaling, reading of the MCE); standardised targets if they were run."""
     main: Config = next(iter(configs.values()))
-    variants = {"raw": raw}
-    if standardised is not None:
+    scaled = main.dataset.target_scaling == "standardise"
+    variants = {"standardised" if scaled else "raw": raw}
+    if not scaled:
         with suppress(MissingRunsError):  # `make readings` adds them
             variants["standardised"] = collect(store, runs_of(standardised, seeds))
     columns = {}
@@ -161,4 +168,4 @@ def _verdicts_by_reading(
             )
             column = {s.id: s.verdict for s in claims.judge(evidence)}
             columns[f"{scaling}\n{SHORT_READINGS[reading]}"] = column
-    return pd.DataFrame(columns).drop(index="11")
+    return pd.DataFrame(columns).drop(index="11", errors="ignore")

@@ -2,6 +2,8 @@
 scikit-learn's to its own under another random_state."""
 
 import pickle
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -239,6 +241,32 @@ def test_deep_trees_of_many_rows_are_sklearns():
     X, y, *_ = paper_split("california", n=4000)
     _, ours = exact(X, y, X[:, 0], n_trees=5, max_depth=10)
     assert np.abs(ours - sklearn(X, y, X[:, 0], n_trees=5, max_depth=10)[1]).max() < 1e-9
+
+
+def test_interrupt_while_fitting_or_auditing_is_a_plain_keyboard_interrupt():
+    code = """
+import signal, numpy as np
+from pipeline.boosting import Auditor
+from pipeline.boosting.engines import TreeSettings, make_engine
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(4000, 10)), rng.normal(size=4000)
+fitter, auditor = make_engine("exact", TreeSettings()).bind(X), Auditor(X, n_trees=2000)
+ensemble, _ = fitter.fit(y, y, 0)
+auditor.audit(y, y)
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+jobs = [(fitter.fit, y, y, 0), (auditor.audit, y, y), (ensemble.predict, X, y)]
+for work, *arguments in jobs:
+    for delay in (0.001, 0.003, 0.005):
+        try:
+            signal.setitimer(signal.ITIMER_REAL, delay)
+            for _ in range(1000):
+                work(*arguments)
+        except KeyboardInterrupt:
+            print("interrupted")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("interrupted") == 9
 
 
 def test_threads_share_a_prepared_matrix_without_disturbing_each_other():

@@ -209,6 +209,41 @@ def test_failing_run_stops_no_other_and_only_it_is_tried_again(serial, tmp_path,
     pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
 
 
+def test_task_that_kills_its_worker_fails_alone(serial, tmp_path, monkeypatch):
+    real = boost.run
+
+    def deadly(config, bench, *args):
+        if config.seed == 1 and config.dataset.label == "german":
+            os._exit(1)
+        return real(config, bench, *args)
+
+    monkeypatch.setattr(boost, "run", deadly)  # forked workers inherit it
+    with pytest.raises(grid.GridError, match=r"3 of 12 runs failed \(german/unit/seed=1"):
+        run_here(tmp_path, workers=2)
+    assert len(frame(tmp_path)) == 9 * 4
+    monkeypatch.undo()
+    assert run_here(tmp_path).computed == 3
+    pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
+
+
+def test_ctrl_c_stops_a_sweep_and_a_single_run_in_one_line(tmp_path):
+    for arguments in (["-m", "boosting.eta=0.3,0.4"], []):
+        process = pipeline(
+            tmp_path, "boosting.rounds=10000", "dataset=german", *arguments, start_new_session=True
+        )
+        time.sleep(6)
+        os.killpg(process.pid, signal.SIGINT)
+        code, output = finish(process, timeout=20)
+        assert code == 130, output
+        assert "Traceback" not in output
+        assert "interrupted" in output
+
+
+def test_two_datasets_of_one_name_are_refused(tmp_path, monkeypatch):
+    with pytest.raises(ConfigError, match="called the same"):
+        load_grid([*SMALL, "dataset.name=mine"])
+
+
 def test_two_grids_on_one_store_do_not_harm_each_other(serial, tmp_path):
     both = [pipeline(tmp_path, *SMALL, "grid.workers=1") for _ in range(2)]
     for process in both:

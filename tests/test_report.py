@@ -106,9 +106,23 @@ def test_missing_runs_are_counted_and_the_way_to_get_them_is_named(smoke, tmp_pa
         commands.report(load(lines), lines)
 
 
-def test_report_of_a_single_run_is_refused():
-    with pytest.raises(UserError, match="needs a grid"):
-        commands.report(load(), [])
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ([], "needs a grid"),
+        (["experiment=smoke", "experiment.strategies=[unit]"], "experiment.strategies must be"),
+        (["experiment=smoke", "boosting.rounds=2"], "boosting.rounds=2: must be at least 6"),
+        (["experiment=readings"], "the paper's report is of raw targets"),
+    ],
+)
+def test_what_cannot_be_reported_on_is_refused_before_anything_is_computed(
+    overrides, message, tmp_path
+):
+    lines = [*overrides, f"output_dir={tmp_path}/out"]
+    for stage in (commands.report, commands.reproduce):
+        with pytest.raises(UserError, match=message):
+            stage(load(lines), lines)
+    assert not (tmp_path / "out").exists()
 
 
 def compare(run, reference):

@@ -83,15 +83,17 @@ class Auditor:
                 raise ValueError(f"{name}: has shape {values.shape} instead of ({n},)")
             _require_finite(values, name)
         f_keys = ordered_keys(f)
-        sums, counts = _leaf_sums(
+        sums, counts = np.zeros((2, self._n_trees, 1 << self._depth))
+        _leaf_sums(
             self._keys,
             f_keys,
             np.append(self._low, f_keys.min()),
             np.append(self._high, f_keys.max()),
             np.ascontiguousarray(residual),
-            self._n_trees,
             self._depth,
             np.uint64(self._seed),
+            sums,
+            counts,
         )
         return Leaves(sums, counts, n, self._seed)
 
@@ -164,10 +166,9 @@ def _draw_leaf_values(n_trees, n_leaves, seed):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _leaf_sums(x_keys, f_keys, low, high, residual, n_trees, depth, seed):
-    n = f_keys.shape[0]
-    n_leaves = 1 << depth
-    sums, counts = np.zeros((n_trees, n_leaves)), np.zeros((n_trees, n_leaves))
+def _leaf_sums(x_keys, f_keys, low, high, residual, depth, seed, sums, counts):
+    """Fill ``sums`` and ``counts`` (n_trees, 2^depth), which come as zeros."""
+    n, (n_trees, n_leaves) = f_keys.shape[0], sums.shape
     place, rows = np.empty(n, np.uint8), np.empty(n + 1, np.uint32)
     banks = np.empty(2 * _BANKS * n_leaves)
     for tree in range(n_trees):
@@ -185,7 +186,6 @@ def _leaf_sums(x_keys, f_keys, low, high, residual, n_trees, depth, seed):
                     )
                 _descend(place, label, _column(x_keys, f_keys, feature), threshold)
         _accumulate(place, residual, banks, sums[tree], counts[tree])
-    return sums, counts
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -525,8 +525,10 @@ def relaxed_keeps_improving_on_adult(e: Evidence) -> Statement | None:
 # --- 11: Table 1 ------------------------------------------------------------------------------
 
 
-def table1_matches(e: Evidence) -> Statement:
+def table1_matches(e: Evidence) -> Statement | None:
     """11."""
+    if e.table1.empty:
+        return None
     table, good, wrong = e.table1, 0, []
     for row in table.to_dict("records"):
         for what in ("raw", "features", "rows"):

@@ -54,14 +54,14 @@ CAPTIONS: Mapping[str, tuple[str, str]] = {
 }
 
 READINGS: Sequence[tuple[str, str, str, str]] = (
-    ("Target", "raw units", "dataset.target_scaling",
+    ("Target", "raw units, unless said otherwise", "dataset.target_scaling",
      "With raw targets Relaxed's first weight delays its best round as the paper reports."),
     ("Multicalibration error", "every leaf of 100 random trees of depth 3 is a weak learner",
      "audit=…", "The sample-mean estimator over random trees that the paper describes; two other "
      "readings are recorded beside it."),
     ("Audit trees", "seeded by dataset and seed; thresholds uniform in a node's range", "audit.*",
      "Curves over rounds and strategies then differ by the predictor alone."),
-    ("Split", "train_test_split(test_size=0.2, random_state=seed), seeds 0–19",
+    ("Split", "train_test_split(test_size=0.2, random_state=seed); the paper's grid has seeds 0–19",
      "dataset.test_size", "The text, literally. Training curves use the same splits."),
     ("Test predictions", "every round sees the test rows' own f_t and the training w_t", "—",
      "The only reading under which the result is a predictor."),
@@ -89,7 +89,7 @@ class Page:
     """All that goes on the page."""
 
     title: str
-    experiment: str
+    command: str  # that draws this report again
     statements: Sequence[Statement]
     figures: Sequence[str]
     figure_folder: Path
@@ -166,7 +166,7 @@ def _figure(page: Page, name: str) -> str:
     data = base64.b64encode((page.figure_folder / f"{name}.png").read_bytes()).decode()
     again = (
         "# redraw from the stored runs\n"
-        f"python -m pipeline experiment={page.experiment} stage=report\n"
+        f"{html.escape(page.command)}\n"
         "# one curve of a panel, for any dataset, strategy and seed\n"
         "python -m pipeline dataset=german strategy=relaxed seed=3"
     )
@@ -216,7 +216,7 @@ def _provenance(page: Page) -> str:
     versions = ", ".join(f"{k} {v}" for k, v in record["versions"].items())
     commits = sorted({str(r["git_commit"]) for r in page.records})
     cpus = sorted({str(r["cpu"]) for r in page.records})
-    hashes = sorted({(r["config"]["dataset"]["name"], r["data_sha256"]) for r in page.records})
+    hashes = sorted({(r["key"]["name"], r["data_sha256"]) for r in page.records})
     seeds = sorted({int(r["seeds"]["split"]) for r in page.records})
     data = "".join(
         f"<tr><td>{html.escape(str(n))}</td><td><code>{h}</code></td></tr>" for n, h in hashes

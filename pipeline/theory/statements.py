@@ -91,11 +91,6 @@ def log_loss_average_gap(t: LogTrajectory) -> Check:
     return Check(float(np.square(t.gaps).mean()), float(bound))
 
 
-def log_loss_step_size(t: LogTrajectory) -> Check:
-    """The theorem's condition η ≤ m / (2L) with L = 1/4."""
-    return Check(t.eta, 2 * t.convexity)
-
-
 # --- the multicalibration error and the gap ------------------------------------------------------
 
 

@@ -25,7 +25,9 @@ class ExactEnsemble:
     def predict(self, X: Floats, f: Floats) -> Floats:
         """h(x, f); see `Ensemble`."""
         rows = np.column_stack([as_float32(X, "X"), as_float32(f, "f")])
-        return kernel.predict(self.trees, self.learning_rate, self.start, rows)
+        out = np.full(len(rows), self.start)
+        kernel.predict(self.trees, self.learning_rate, rows, out)
+        return out
 
 
 @dataclass(frozen=True)
@@ -43,13 +45,9 @@ class ExactFitter:
         left = residual - start
         table = _with_f(self.layout, f)
         settings = self.settings
-        trees = kernel.grow_trees(
-            table,
-            left,
-            settings.n_trees,
-            settings.max_depth,
-            settings.learning_rate,
-            np.uint64(seed),
+        trees = kernel.Trees.empty(settings.n_trees, settings.max_depth)
+        kernel.grow_trees(
+            table, left, trees, settings.max_depth, settings.learning_rate, np.uint64(seed)
         )
         return ExactEnsemble(trees, start, settings.learning_rate), residual - left
 

@@ -57,7 +57,8 @@ STALE = 0.15  # how much of Σ|r| the root's bounds may be off before they are m
 
 _ONE = np.uint64(1)
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
-# Gains and bounds are finite by construction; without NaN and signed zeros the loops vectorise.
+# Without NaN, infinity and signed zeros to mind, the loops vectorise. Divisions by zero happen, in
+# bins whose result is then replaced by −1.
 _FAST = _OPTIONS | {"fastmath": {"nnan", "ninf", "nsz", "contract", "reassoc"}}
 
 
@@ -97,6 +98,16 @@ class Trees(NamedTuple):
     threshold: NDArray[np.float64]
     value: NDArray[np.float64]
 
+    @classmethod
+    def empty(cls, n_trees: int, depth: int) -> Trees:
+        """Trees that send every row to a leaf of value 0."""
+        inner = (1 << depth) - 1
+        return cls(
+            np.zeros((n_trees, inner), np.int32),
+            np.full((n_trees, inner), np.inf),
+            np.zeros((n_trees, inner + 1)),
+        )
+
 
 class Split(NamedTuple):
     """A chosen split: rows with value ≤ ``low`` go left; no row has a value between the two."""
@@ -105,7 +116,6 @@ class Split(NamedTuple):
     gain: float
     feature: int
     left_sum: float
-    left_count: int
     low: float
     high: float
 
@@ -171,15 +181,14 @@ class Scratch(NamedTuple):
 
 
 @njit(**_OPTIONS)
-def grow_trees(table, residual, n_trees, depth, learning_rate, seed):
-    """Fit ``n_trees`` to ``residual`` (n,), which is left with what remains; gives `Trees`."""
+def grow_trees(table, residual, trees, depth, learning_rate, seed):
+    """Fit trees to ``residual`` (n,), which is left with what remains; fills ``trees``.
+
+    Gives nothing back: numba crashes where Ctrl-C comes while it turns results into Python objects.
+    """
     n = residual.shape[0]
+    n_trees = trees.feature.shape[0]
     n_bins = table.first_bin[-1]
-    trees = Trees(
-        np.zeros((n_trees, (1 << depth) - 1), np.int32),
-        np.full((n_trees, (1 << depth) - 1), np.inf),
-        np.zeros((n_trees, 1 << depth)),
-    )
     scratch = Scratch(
         np.empty(n + 1, np.uint32),
         np.empty(n + 1, np.uint32),
@@ -224,7 +233,6 @@ def grow_trees(table, residual, n_trees, depth, learning_rate, seed):
             scratch.row_changes, table.first_bin, table.n_fine, table.n_numeric, scratch.drop,
             scratch.growth, carried.residual, carried.weight, packing, learning_rate,
         )  # fmt: skip
-    return trees
 
 
 @njit(**_OPTIONS)
@@ -483,7 +491,7 @@ def _complete(table, label, weights, unit, node, best):
     c, j = best.column, best.bin
     feature, low, high = np.int64(0), np.float32(0), np.float32(0)
     if c < 0:
-        return Split(False, best.gain, feature, 0.0, 0, low, high)
+        return Split(False, best.gain, feature, 0.0, low, high)
     if c < table.n_fine:
         feature = _fine_feature(table, c)
         order, values = _sorted_rows(table, c)
@@ -507,7 +515,7 @@ def _complete(table, label, weights, unit, node, best):
     else:
         feature = table.bin_feature[j]
         low, high = table.bin_low[j], table.bin_high[j]
-    return Split(True, best.gain, feature, best.left_sum, best.left_count, low, high)
+    return Split(True, best.gain, feature, best.left_sum, low, high)
 
 
 @njit(**_OPTIONS)
@@ -741,13 +749,12 @@ def _next_random(state):
 
 
 @njit(**_OPTIONS)
-def predict(trees, learning_rate, start, rows):
-    """start + Σ lr · leaf value for float32 ``rows`` (n, d + 1), f last; gives (n,)."""
+def predict(trees, learning_rate, rows, out):
+    """Add Σ lr · leaf value for float32 ``rows`` (n, d + 1), f last, to ``out`` (n,)."""
     n_trees, n_inner = trees.feature.shape
     depth = 0
     while (1 << depth) - 1 < n_inner:
         depth += 1
-    out = np.full(rows.shape[0], start)
     for i in range(rows.shape[0]):
         for tree in range(n_trees):
             node = 0
@@ -755,4 +762,3 @@ def predict(trees, learning_rate, start, rows):
                 value = rows[i, trees.feature[tree, node]]
                 node = 2 * node + 1 + (value > trees.threshold[tree, node])
             out[i] += learning_rate * trees.value[tree, node - n_inner]
-    return out
