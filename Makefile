@@ -24,7 +24,7 @@ $(READY): pyproject.toml requirements.lock
 reproduce: setup ## the whole paper: 300 runs, figures, verdicts, outputs/paper/report.html
 	$(RUN) -m pipeline experiment=paper stage=reproduce $(ARGS)
 
-smoke: setup ## the same on two small datasets and three seeds, within a minute
+smoke: setup ## the same on the three small datasets and six seeds, within a minute
 	$(RUN) -m pipeline experiment=smoke stage=reproduce $(ARGS)
 
 figures: setup ## redraw figures, verdicts and report from stored runs

@@ -19,7 +19,8 @@ from pipeline.stages import boost
 from pipeline.store import RunStore
 
 SMALL = [
-    "experiment=smoke", "experiment.seeds=[0,1]", "boosting.rounds=3", "boosting.trees=20",
+    "experiment=smoke", "experiment.datasets=[diabetes,german]", "experiment.seeds=[0,1]",
+    "boosting.rounds=3", "boosting.trees=20",
     "initial.trees=10",
 ]  # fmt: skip
 TOTAL = 2 * 3 * 2
@@ -65,7 +66,7 @@ def test_two_workers_give_the_same_bits_as_one(serial, tmp_path):
 
 def test_single_runs_share_the_store_with_the_grid(serial, tmp_path):
     code, output = finish(pipeline(
-        tmp_path, *SMALL[2:], "dataset=german", "strategy=relaxed", "seed=1",
+        tmp_path, *SMALL[3:], "dataset=german", "strategy=relaxed", "seed=1",
         "experiment.name=smoke",
     ))  # fmt: skip
     assert code == 0, output
@@ -75,7 +76,7 @@ def test_single_runs_share_the_store_with_the_grid(serial, tmp_path):
 
 def test_hydra_multirun_with_joblib_gives_the_same_bits(serial, tmp_path):
     arguments = [
-        *SMALL[2:], "-m", "hydra/launcher=cores", "hydra.launcher.n_jobs=2",
+        *SMALL[3:], "-m", "hydra/launcher=cores", "hydra.launcher.n_jobs=2",
         "experiment.name=smoke", "dataset=diabetes,german", "strategy=unit,relaxed,adaptive",
         "seed=range(0,2)",
     ]  # fmt: skip
@@ -89,7 +90,7 @@ def test_hydra_multirun_with_joblib_gives_the_same_bits(serial, tmp_path):
 
 def test_submitit_launcher_runs_jobs_in_processes_of_their_own(serial, tmp_path):
     code, output = finish(pipeline(
-        tmp_path, *SMALL[2:], "-m", "hydra/launcher=slurm_local", "experiment.name=smoke",
+        tmp_path, *SMALL[3:], "-m", "hydra/launcher=slurm_local", "experiment.name=smoke",
         "dataset=german", "strategy=unit,adaptive", "seed=1",
     ))  # fmt: skip
     assert code == 0, output

@@ -20,7 +20,8 @@ from pipeline.stages import figures
 from pipeline.stages.curves import Runs
 
 SMALL = [
-    "experiment=smoke", "experiment.seeds=[0,1]", "boosting.rounds=6", "boosting.trees=10",
+    "experiment=smoke", "experiment.datasets=[diabetes,german]", "experiment.seeds=[0,1]",
+    "boosting.rounds=6", "boosting.trees=10",
     "initial.trees=10", "grid.workers=1",
 ]  # fmt: skip
 
