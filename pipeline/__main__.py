@@ -1,6 +1,10 @@
 """``python -m pipeline``."""
 
-from pipeline.cli import main
+from pipeline import interrupts
 
 if __name__ == "__main__":
+    interrupts.end_at_once()  # before the imports that take a second
+
+    from pipeline.cli import main
+
     main()

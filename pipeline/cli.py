@@ -14,6 +14,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
+from pipeline import interrupts
 from pipeline.compose import CONF_DIR, check_overrides, choices, load
 from pipeline.config import GROUPS, Config, leaves, parse
 from pipeline.errors import Interrupted, UserError
@@ -50,14 +51,13 @@ def main() -> None:
 
 @hydra.main(version_base="1.3", config_path=str(CONF_DIR), config_name="config")
 def _hydra_main(raw: DictConfig) -> None:
-    _log_to_stderr()  # here, because a launcher's processes start here
+    interrupts.end_at_once()  # here too, because a launcher's processes start here
+    _log_to_stderr()
     container = OmegaConf.to_container(raw, resolve=True)
     assert isinstance(container, dict)
     try:
         config = parse({str(key): value for key, value in container.items()})
         run_stage(config, list(HydraConfig.get().overrides.task))
-    except KeyboardInterrupt:
-        _fail(Interrupted("interrupted; what was stored stays, and the same command goes on"))
     except UserError as error:
         if HydraConfig.get().mode == RunMode.MULTIRUN and not isinstance(error, Interrupted):
             # Hydra shows the first failure of a sweep only; each job reports its own.

@@ -31,6 +31,7 @@ import numpy as np
 
 from pipeline.config import Config
 from pipeline.errors import Interrupted, UserError
+from pipeline.interrupts import raised_in_this_process
 from pipeline.keys import initial_key, run_key
 from pipeline.progress import Progress
 from pipeline.stages import boost
@@ -152,7 +153,8 @@ def run_grid(
     first = next(iter(configs.values()))
     with _workers(first, designs, len(tasks)) as workers:
         try:
-            driver.drive(tasks, workers)
+            with raised_in_this_process():
+                driver.drive(tasks, workers)
         except KeyboardInterrupt:
             workers.stop()
             raise Interrupted(

@@ -227,17 +227,21 @@ def test_task_that_kills_its_worker_fails_alone(serial, tmp_path, monkeypatch):
     pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
 
 
-def test_ctrl_c_stops_a_sweep_and_a_single_run_in_one_line(tmp_path):
-    for arguments in (["-m", "boosting.eta=0.3,0.4"], []):
-        process = pipeline(
-            tmp_path, "boosting.rounds=10000", "dataset=german", *arguments, start_new_session=True
-        )
-        time.sleep(6)
-        os.killpg(process.pid, signal.SIGINT)
-        code, output = finish(process, timeout=20)
-        assert code == 130, output
-        assert "Traceback" not in output
-        assert "interrupted" in output
+@pytest.mark.parametrize("arguments", [(), ("-m", "boosting.eta=0.3,0.4")])
+@pytest.mark.parametrize(("cache", "seconds"), [("warm", 2), ("warm", 6), ("cold", 9)])
+def test_ctrl_c_ends_single_runs_and_sweeps_in_one_line(tmp_path, arguments, cache, seconds):
+    # While importing, while running, and (with no cache: half a minute) while compiling.
+    cold = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "numba")}
+    process = pipeline(
+        tmp_path, "boosting.rounds=10000", "dataset=german", *arguments, start_new_session=True,
+        env=cold if cache == "cold" else os.environ,
+    )  # fmt: skip
+    time.sleep(seconds)
+    os.killpg(process.pid, signal.SIGINT)
+    code, output = finish(process, timeout=30)
+    assert code == 130, output
+    assert "Traceback" not in output
+    assert "the same command goes on" in output
 
 
 def test_two_datasets_of_one_name_are_refused(tmp_path, monkeypatch):

@@ -1,0 +1,53 @@
+"""What Ctrl-C does: end at once with one line, or stop a grid in an orderly way.
+
+A `KeyboardInterrupt` may surface anywhere, also inside a library's constructor or a callback from
+compiled code, where it is swallowed or leaves half-made objects that complain at exit. Nothing here
+needs unwinding (a run is stored whole or not at all), so the process simply ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+from pipeline.errors import Interrupted
+
+MESSAGE = "interrupted; what was stored stays, and the same command goes on"
+
+
+def end_at_once() -> None:
+    """From now on, Ctrl-C prints one line and ends this process."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, _end)
+
+
+@contextlib.contextmanager
+def raised_in_this_process() -> Iterator[None]:
+    """Inside, Ctrl-C is a `KeyboardInterrupt` here, and nothing in processes forked from here."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    owner = os.getpid()
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        if os.getpid() == owner:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    with contextlib.suppress(Exception):  # may be in the middle of a write to the same stream
+        sys.stdout.flush()
+    start = "\n" if sys.stderr.isatty() else ""  # a terminal shows ^C, perhaps a progress bar
+    os.write(2, f"{start}error: {MESSAGE}\n".encode())
+    os._exit(Interrupted.exit_status)
