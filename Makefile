@@ -35,7 +35,7 @@ readings: setup ## also run the grid with standardised targets, then redraw
 	$(RUN) -m pipeline experiment=paper stage=report $(ARGS)
 
 theory: setup ## every theorem as a check; adds a chapter to the report of stored runs
-	$(RUN) -m pipeline stage=theory $(ARGS)
+	$(RUN) -m pipeline experiment=paper stage=theory $(ARGS)
 	@test ! -f outputs/paper/report.html || $(RUN) -m pipeline experiment=paper stage=report $(ARGS)
 
 income: setup ## the log-loss classifier on Adult's income label (10 minutes); joins the theory chapter

@@ -127,13 +127,15 @@ def reproduce(config: Config, overrides: Sequence[str]) -> None:
     print(f"elapsed: {minutes} min {seconds} s")
 
 
-def theory(config: Config, _: Sequence[str] = ()) -> None:
-    """``stage=theory``: every statement of the paper's theory on random instances."""
-    from pipeline.theory import chapter
+def theory(config: Config, overrides: Sequence[str]) -> None:
+    """``stage=theory``: every statement of the paper's theory, on random and on real data."""
+    from pipeline.stages import laboratory
 
+    _require_reportable(config)
+    boost.compile_kernels()
     log.info("checking the paper's statements (about a minute) ...")
     folder = Path(config.output_dir) / "theory"
-    print(chapter.write(folder))
+    print(laboratory.study(folder, load_grid(overrides)))
     print(f"findings: {folder / 'findings.json'}")
 
 

@@ -3,19 +3,26 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from sklearn.tree import DecisionTreeRegressor
 
 from pipeline.boosting import MulticalibrationBoostingRegressor
 from pipeline.boosting.rescaling import Adaptive, Relaxed
+from pipeline.compose import load, load_grid
+from pipeline.stages import boost, laboratory
+from pipeline.stages.fetch import fetch
+from pipeline.stages.preprocess import preprocess
 from pipeline.theory import chapter, lab
 from pipeline.theory import counterexamples as counter
 from pipeline.theory import statements as s
 from pipeline.theory.dynamics import best_log_loss_step, log_loss, run, run_hybrid
 from pipeline.theory.learners import bins, linear, project, rbf, sigmoid, soft_tree
 from pipeline.theory.pictures import error_parts
+from pipeline.theory.real import equal_values, oracle_error
 
 SEEDS = st.integers(0, 10**6)
 KINDS = st.sampled_from(lab.KINDS)
@@ -124,7 +131,7 @@ def test_linear_rate_holds_with_the_measured_constant(seed, kind):
 @given(SEEDS, SMOOTH, st.floats(1e-6, 0.1))
 def test_lipschitz_lemmas_hold_and_the_sharper_forms_too(seed, kind, distance):
     i = lab.instance(kind, seed)
-    other = i.f0 + distance * i.rng.normal(size=len(i.y))
+    other = i.f0 + distance * i.generator().normal(size=len(i.y))
     u, v = i.learners(i.f0), i.learners(other)
     if project(u).rank == project(v).rank:
         paper, sharp = s.projector_difference(u, v)
@@ -163,7 +170,7 @@ def test_adaptive_weights_obey_the_identity_and_the_new_rates(seed, kind):
 @given(SEEDS, KINDS, st.floats(0.01, 1.0))
 def test_eigenvalue_lemma_holds(seed, kind, eta):
     i = lab.instance(kind, seed)
-    v = i.rng.normal(size=len(i.y))
+    v = i.generator().normal(size=len(i.y))
     A = project(i.learners(i.f0)).matrix()
     assert s.eigenvalues(A, v / np.linalg.norm(v), eta).holds
 
@@ -175,7 +182,7 @@ def test_hybrid_obeys_its_rate_and_the_corrected_identity_but_not_the_printed_on
 ):
     i = lab.instance(kind, seed)
     eta = share * 2 * gamma / (1 + gamma) ** 2
-    strong = i.y + 0.3 * i.rng.normal(size=len(i.y))
+    strong = i.y + 0.3 * i.generator().normal(size=len(i.y))
     f, B = run_hybrid(i.y, i.f0, i.learners, strong, eta, gamma, 6)
     assert s.hybrid_rate(i.y, f, strong, eta, gamma).holds
     printed, corrected = s.hybrid_error(i.y, f, B, strong, eta, gamma)
@@ -263,9 +270,16 @@ def test_verdicts_are_computed_from_checks():
     assert lab.Finding("x", "", "", bad, narrower=bad).verdict == "fails as stated"
 
 
-def test_chapter_has_every_finding_and_a_command_for_each_erratum(tmp_path):
-    text = chapter.write(tmp_path, n=3)
-    records = json.loads((tmp_path / "findings.json").read_text())
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("theory")
+    lines = ["experiment=paper", "experiment.datasets=[german,diabetes]", "boosting.rounds=4"]
+    return folder, laboratory.study(folder, load_grid(lines), n=3)
+
+
+def test_chapter_has_every_finding_and_a_command_for_each_erratum(study):
+    folder, text = study
+    records = json.loads((folder / "findings.json").read_text())
     assert len({r["id"] for r in records}) == len(records) > 30
     assert all(f"{r['id']:<4}" in text for r in records)
     errata = {r["id"] for r in records if r["correction"]}
@@ -273,15 +287,68 @@ def test_chapter_has_every_finding_and_a_command_for_each_erratum(tmp_path):
     verdicts = {r["id"]: r["verdict"] for r in records}
     assert {i for i, v in verdicts.items() if v == "fails as stated"} == {"A7", "A8"}
     assert {i for i, v in verdicts.items() if v.startswith("holds in")} == errata - {"A7", "A8"}
-    page = chapter.render(tmp_path, None, {}, 0.5)
-    assert page.count("data:image/png") == 5
-    assert chapter.render(tmp_path / "nowhere", None, {}, 0.5) == ""
+    page = chapter.render(folder, None, {"german": "German", "diabetes": "Diabetes"}, 0.5)
+    assert page.count("data:image/png") == 6
+    assert chapter.render(folder / "nowhere", None, {}, 0.5) == ""
+
+
+def test_exact_rounds_on_real_rows_stay_below_both_bounds(study):
+    exact = pd.read_csv(study[0] / chapter.EXACT)
+    assert exact.groupby(["dataset", "strategy"]).size().to_dict() == {
+        (d, s): laboratory.EXACT_ROUNDS
+        for d in ("german", "diabetes")
+        for s in ("unit", "relaxed", "adaptive")
+    }
+    unit = exact[exact["strategy"] == "unit"]
+    smallest = unit.groupby("dataset")["gap"].cummin()
+    assert (smallest <= unit["sharp"]).all()
+    assert (unit["sharp"] < unit["paper"]).all()
+
+
+def test_gbdt_rounds_are_those_of_the_estimator(study):
+    gbdt = pd.read_csv(study[0] / chapter.GBDT).query("dataset == 'german'")
+    config = load(["dataset=german", "boosting.rounds=4"])
+    bench = boost.Workbench(config, preprocess(fetch(config.dataset), config.dataset))
+    rounds = boost.run(config, bench).rounds
+    n = len(bench.split.y_train)
+    np.testing.assert_allclose(gbdt["gap"], rounds["gap"][1:] / 0.5 / np.sqrt(n), rtol=1e-12)
+    np.testing.assert_allclose(gbdt["mce"], rounds["mce_train"][:-1], rtol=1e-12)
+
+
+@MANY
+@given(SEEDS, st.integers(1, 4), st.integers(1, 12))
+def test_oracle_error_brackets_what_a_fully_grown_tree_can_reach(seed, n_x, n_f):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, n_x, size=(30, 2)).astype(float)
+    f, residual = rng.integers(0, n_f, size=30) / 3, rng.normal(size=30)
+    # Trees of any depth reach each cell's mean; sums of shallow ones are in between.
+    fits = [
+        DecisionTreeRegressor().fit(Z, residual).predict(Z)
+        for Z in (np.column_stack([X, f]), f[:, None])
+    ]
+    by_rows, by_values = (0.5 * np.square(residual - fit).sum() for fit in fits)
+    error = oracle_error(X, f, residual, 0.5 * fits[0])
+    assert error.least_low == pytest.approx(by_rows)
+    assert error.least_high == pytest.approx(by_values)
+    assert error.loss == pytest.approx(0.5 * np.square(residual - 0.5 * fits[0]).sum())
+    assert error.low <= error.high + 1e-12
+
+
+def test_stumps_on_distinct_predictions_alone_leave_no_error():
+    f, residual = np.linspace(0, 1, 20), np.random.default_rng(0).normal(size=20)
+    error = oracle_error(np.zeros((20, 1)), f, residual, np.zeros(20))
+    assert error.least_low == error.least_high == pytest.approx(0)
+
+
+def test_predictions_closer_than_a_tree_can_cut_share_a_cell():
+    f = np.array([0.0, 5e-8, 1e-7, 1.0])
+    assert equal_values(f).tolist() == [0, 0, 0, 1]
 
 
 @pytest.mark.parametrize("command", list(chapter.COMMANDS.values()))
 def test_commands_of_the_errata_run(command):
     code = command.removeprefix('python -c "').removesuffix('"')
-    exec(code.replace("(10)", "(2)"), {})
+    exec(code.replace("Bank(10)", "Bank(2)"), {})
 
 
 def test_parts_of_the_error_bound_follow_from_stored_curves():

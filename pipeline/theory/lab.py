@@ -69,7 +69,7 @@ class Finding:
         """How many checks held, and how much of the bound was used at most."""
         good = sum(c.holds for c in self.stated)
         text = f"{good} of {len(self.stated)} checks hold"
-        ratios = [c.ratio for c in self.stated if c.bound > 0 and np.isfinite(c.ratio)]
+        ratios = [c.ratio for c in self.stated if c.bound > s.ROUNDING and np.isfinite(c.ratio)]
         if good == len(self.stated) and ratios:
             text += f"; at most {max(ratios):.2g} of the bound is used"
         if self.narrower:
@@ -93,36 +93,64 @@ class Instance:
     f0: Floats
     learners: Factorised
     eta: float
-    rng: np.random.Generator
+    seed: int
+
+    def generator(self) -> np.random.Generator:
+        """Random numbers for what a statement needs beside the instance, always the same."""
+        return np.random.default_rng([KINDS.index(self.kind), self.seed, 1])
 
 
 def instance(kind: str, seed: int) -> Instance:
-    """The instance of a kind and a seed; 15 to 40 points."""
+    """The random instance of a kind and a seed; 15 to 40 points."""
     rng = np.random.default_rng([KINDS.index(kind), seed])
     n = int(rng.integers(15, 41))
     X = rng.normal(size=(n, 3))
-    H = np.column_stack([np.ones(n), X[:, :2]])
-    learners = {
-        "rbf": lambda: rbf(H, np.array([-1.0, 1.0]), 1.0),
-        "sigmoid": lambda: sigmoid(H, np.array([-0.5, 0.5]), 0.7),
-        "linear": lambda: linear(H),
-        "soft tree": lambda: sigmoid(soft_tree(X, np.array([0.0, 0.2]), 0.5), np.zeros(1), 0.6),
-        "hard bins": lambda: bins(H, np.array([-1.0, 0.0, 1.0])),
-    }[kind]()
     y = rng.uniform(0.5, 3) * rng.normal(size=n) + rng.normal()
-    return Instance(kind, y, rng.normal(size=n), learners, float(rng.uniform(0.05, 1.0)), rng)
+    learners = learners_of(kind, X, 0.0, 1.0)
+    return Instance(kind, y, rng.normal(size=n), learners, float(rng.uniform(0.05, 1.0)), seed)
 
 
-def instances(kinds: Sequence[str] = KINDS, n: int = N_INSTANCES) -> Iterator[Instance]:
-    """``n`` instances of each kind, always the same ones."""
-    for kind in kinds:
-        for seed in range(n):
-            yield instance(kind, seed)
+def learners_of(kind: str, X: Floats, centre: float, width: float) -> Factorised:
+    """A class of weak learners on the first two columns of X, for predictions centre ± width."""
+    H = np.column_stack([np.ones(len(X)), X[:, :2]])
+
+    def at(*places: float) -> Floats:
+        return centre + width * np.array(places)
+
+    tree = soft_tree(X, np.array([0.0, 0.2]), 0.5)
+    return {
+        "rbf": lambda: rbf(H, at(-1, 1), width),
+        "sigmoid": lambda: sigmoid(H, at(-0.5, 0.5), 0.7 * width),
+        "linear": lambda: linear(H),
+        "soft tree": lambda: sigmoid(tree, at(0), 0.6 * width),
+        "hard bins": lambda: bins(H, at(-1, 0, 1)),
+    }[kind]()
 
 
-def findings(n: int = N_INSTANCES) -> list[Finding]:
+@dataclass(frozen=True)
+class Bank:
+    """Where statements are tried: ``n`` random instances of each kind, and real ones."""
+
+    n: int = N_INSTANCES
+    real: Sequence[Instance] = ()
+
+    def __call__(self, kinds: Sequence[str] = KINDS, times: int = 1) -> Iterator[Instance]:
+        """The instances of some kinds, ``times`` as many random ones; always the same."""
+        yield from self.random(kinds, times * self.n)
+        yield from (i for i in self.real if i.kind in kinds)
+
+    def few(self, kinds: Sequence[str] = KINDS) -> Iterator[Instance]:
+        """Some random instances, for long runs."""
+        return self.random(kinds, max(self.n // 5, 2))
+
+    def random(self, kinds: Sequence[str], n: int) -> Iterator[Instance]:
+        """``n`` random instances of each of some kinds."""
+        return (instance(kind, seed) for kind in kinds for seed in range(n))
+
+
+def findings(bank: Bank) -> list[Finding]:
     """All findings, in the paper's order."""
-    return [finding for chapter in CHAPTERS for finding in chapter(n)]
+    return [finding for chapter in CHAPTERS for finding in chapter(bank)]
 
 
 def _unit(i: Instance, n_rounds: int = 25, *, half: bool = True, noisy: bool = False) -> Trajectory:
@@ -134,11 +162,11 @@ def _unit(i: Instance, n_rounds: int = 25, *, half: bool = True, noisy: bool = F
     )
 
 
-def no_rescaling(n: int) -> Iterator[Finding]:
+def no_rescaling(bank: Bank) -> Iterator[Finding]:
     """Theorem 4.1."""
-    exact = [_unit(i) for i in instances(n=n)]
-    noisy = [_unit(i, noisy=True) for i in instances(n=n)]
-    any_step = [_unit(i, half=False) for i in instances(n=n)]
+    exact = [_unit(i) for i in bank()]
+    noisy = [_unit(i, noisy=True) for i in bank()]
+    any_step = [_unit(i, half=False) for i in bank()]
     both = [*exact, *noisy]
     where = "Theorem 4.1"
     yield Finding("T1", where, "The loss rises by at most the oracle's error.",
@@ -154,7 +182,7 @@ def no_rescaling(n: int) -> Iterator[Finding]:
     yield Finding("T4", "ours", "Exact oracle: Σ gap² = η/(1 − η/2)·(V(f₀) − V(f_T)), any η.",
                   [s.sum_of_gaps_is_known(t) for t in any_step]
                   + [s.smallest_gap_sharp(t) for t in any_step])  # fmt: skip
-    dominoes = [(counter.domino(k, 0.5), k) for k in (5, 10, 20, 40)]
+    dominoes = [(counter.domino(k, 0.5), k) for k in range(2, 42)]
     yield Finding(
         "T5", "ours (left open by the paper)",
         "1/√T is the right order: one hard learner can make every gap η‖y − f₀‖/√T.",
@@ -162,21 +190,20 @@ def no_rescaling(n: int) -> Iterator[Finding]:
          for t, k in dominoes],
     )  # fmt: skip
     constant = [
-        run(i.y, i.f0, i.learners, min(i.eta, 0.5), 150, error=lambda _: 0.01)
-        for i in instances(n=max(n // 8, 2))
+        run(i.y, i.f0, i.learners, min(i.eta, 0.5), 150, error=lambda _: 0.01) for i in bank.few()
     ]
     yield Finding("T6", where, "Under a constant error ε the smallest gap is at most c/√T + 2η√ε.",
                   [s.smallest_gap(t) for t in constant])  # fmt: skip
-    logs = list(_log_runs(n))
+    logs = list(_log_runs(bank))
     yield Finding(
         "T7", where, "The average-gap bound for the log-loss, where η ≤ m/(2L) can be met.",
         [s.log_loss_average_gap(t) for t in logs],
     )  # fmt: skip
 
 
-def _log_runs(n: int) -> Iterator[Any]:
+def _log_runs(bank: Bank) -> Iterator[Any]:
     """Log-loss runs whose step size meets the theorem's condition with their own m."""
-    for i in instances(("sigmoid",), n):
+    for i in bank(("sigmoid",), 4):
         y = (i.y > np.median(i.y)).astype(float)
         learners = lambda f, i=i: 0.3 * i.learners(f)[:, :4]  # noqa: E731
         eta = 0.5
@@ -190,9 +217,9 @@ def _log_runs(n: int) -> Iterator[Any]:
             eta = t.convexity
 
 
-def error_bounds(n: int) -> Iterator[Finding]:
+def error_bounds(bank: Bank) -> Iterator[Finding]:
     """The multicalibration error by the gap."""
-    trajectories = [_unit(i, half=False, noisy=k) for i in instances(n=n) for k in (False, True)]
+    trajectories = [_unit(i, half=False, noisy=k) for i in bank() for k in (False, True)]
     yield Finding(
         "M1", "Eq. (6)", "‖Ê(f_t)‖ ≤ (‖B‖/n)(gap/η + √(2ε_t)) for Unit.",
         [s.error_by_gap(t) for t in trajectories],
@@ -204,18 +231,16 @@ def error_bounds(n: int) -> Iterator[Finding]:
         correction="It is Bᵀ(y − f_t − h_t) that is small, which is y − f_{t+1} for η = 1 only; "
         "the bound M1 follows from Bᵀr_t = Bᵀh_t + Bᵀ(r_t − h_t).",
         narrower=[s.step_in_its_proof(run(i.y, i.f0, i.learners, 1.0, 1, error=lambda _: 0.01))
-                  for i in instances(n=n)],
+                  for i in bank()],
     )  # fmt: skip
     lemma, own, as_in_a3 = [], [], []
-    for i in instances(("rbf",), 2 * n):
-        y = (i.rng.random(len(i.y)) < 0.5).astype(float)
-        f = 0.8 * i.f0
+    for i in bank(("rbf",), 2):
+        y = (i.generator().random(len(i.y)) < 0.5).astype(float)
+        f = 0.8 * (i.f0 - np.median(i.f0))
+        upper = i.y > np.median(i.y)
         groups = s.Groups(
-            np.array([np.ones(len(y)), i.y > 0, i.y <= 0], float),
-            np.array([f < 0, f >= 0], float),
+            np.array([np.ones(len(y)), upper, ~upper], float), np.array([f < 0, f >= 0], float)
         )
-        if (groups.h.sum(axis=1) == 0).any():
-            continue
         h, _ = best_log_loss_step(y, f, groups.learners())
         lemma.append(s.alpha_by_descent(y, f, groups, h))
         eta = 0.1 * i.eta
@@ -232,9 +257,9 @@ def error_bounds(n: int) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def linear_rate(n: int) -> Iterator[Finding]:
+def linear_rate(bank: Bank) -> Iterator[Finding]:
     """Theorem 4.2 and its lemmas."""
-    smooth = list(instances(SMOOTH, n))
+    smooth = list(bank(SMOOTH))
     yield Finding(
         "L1", "Theorem 4.2", "gap_t ≤ κ gap_{t−1} with κ = 1 − η + η L_A‖y − f₀‖.",
         [s.linear_rate(_unit(i)) for i in smooth],
@@ -243,14 +268,15 @@ def linear_rate(n: int) -> Iterator[Finding]:
     )  # fmt: skip
     pairs = []
     for i in smooth:
-        other = i.f0 + 1e-3 * i.rng.normal(size=len(i.y))
+        other = i.f0 + 1e-3 * i.generator().normal(size=len(i.y))
         u, v = i.learners(i.f0), i.learners(other)
         if project(u).rank == project(v).rank:
             pairs.append(s.projector_difference(u, v))
     yield Finding("L2", "Lemma 4.3", "L_A ≤ (2/δ)(1 + cM²/δ²) L_B.", [p for p, _ in pairs])
     yield Finding("L3", "ours", "L_A ≤ L_B/δ for classes of constant rank.", [q for _, q in pairs])
     differences = [
-        s.class_difference(i.learners, i.f0, i.f0 + i.rng.normal(size=len(i.y))) for i in smooth
+        s.class_difference(i.learners, i.f0, i.f0 + i.generator().normal(size=len(i.y)))
+        for i in smooth
     ]
     yield Finding("L4", "Lemma 4.4", "L_B ≤ max‖h‖ √k L_G.", [p for p, _ in differences])
     yield Finding("L5", "ours", "L_B ≤ max‖h‖ sup‖g′‖.", [q for _, q in differences])
@@ -265,9 +291,9 @@ def linear_rate(n: int) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def relaxed(n: int) -> Iterator[Finding]:
+def relaxed(bank: Bank) -> Iterator[Finding]:
     """Theorem 4.5."""
-    trajectories = [run(i.y, i.f0, i.learners, i.eta, 25, Relaxed()) for i in instances(n=n)]
+    trajectories = [run(i.y, i.f0, i.learners, i.eta, 25, Relaxed()) for i in bank()]
     where = "Theorem 4.5"
     yield Finding("R1", where, "The identity for ‖r_t‖² − ‖r_{t+1}‖².",
                   [s.residual_identity(t) for t in trajectories])  # fmt: skip
@@ -278,7 +304,7 @@ def relaxed(n: int) -> Iterator[Finding]:
                   [c for pair in both for c in pair])  # fmt: skip
     yield Finding("R4", where, "The smallest gap is at most √(K/T) = (√η‖y − f₀‖ + γ)/√T or less.",
                   [s.smallest_gap_relaxed(t) for t in trajectories])  # fmt: skip
-    at_optimum = [run(i.y, i.y, i.learners, i.eta, 5, Relaxed()) for i in instances(n=n)]
+    at_optimum = [run(i.y, i.y, i.learners, i.eta, 5, Relaxed()) for i in bank()]
     yield Finding(
         "R5", "Section 5", "Under relaxed weights the training loss does not increase.",
         [s.Check(float(np.diff(t.loss).max()), 0.0) for t in at_optimum],
@@ -290,9 +316,9 @@ def relaxed(n: int) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def adaptive(n: int) -> Iterator[Finding]:
+def adaptive(bank: Bank) -> Iterator[Finding]:
     """Theorem 4.6, the eigenvalue lemma, and the quadratic rate."""
-    trajectories = [run(i.y, i.f0, i.learners, i.eta, 60, Adaptive()) for i in instances(n=n)]
+    trajectories = [run(i.y, i.f0, i.learners, i.eta, 60, Adaptive()) for i in bank()]
     where = "Theorem 4.6"
     yield Finding("A1", where, "The loss does not increase.",
                   [s.loss_is_monotone(t) for t in trajectories])  # fmt: skip
@@ -303,10 +329,7 @@ def adaptive(n: int) -> Iterator[Finding]:
         narrower=[s.weights_are_not_negative(t) for t in trajectories],
         remark="ω₀ = −1/3 for f₀ = −3y and learners that do not see y.",
     )  # fmt: skip
-    long = [
-        run(i.y, i.f0, i.learners, max(i.eta, 0.3), 1000, Adaptive())
-        for i in instances(SMOOTH, max(n // 10, 2))
-    ]
+    long = [run(i.y, i.f0, i.learners, max(i.eta, 0.3), 1000, Adaptive()) for i in bank.few(SMOOTH)]
     yield Finding(
         "A3", where, "ω_t → 1 (after 1000 rounds, within 0.003).",
         [s.Check(abs(t.w[-1] - 1), 3e-3) for t in long],
@@ -322,13 +345,13 @@ def adaptive(n: int) -> Iterator[Finding]:
         "continuity of A(f).",
     )  # fmt: skip
     spectra = []
-    for i in instances(n=n):
-        v = i.rng.normal(size=len(i.y))
+    for i in bank():
+        v = i.generator().normal(size=len(i.y))
         A = project(i.learners(i.f0)).matrix()
         spectra.append(s.eigenvalues(A, v / np.linalg.norm(v), i.eta))
     yield Finding("A6", "appendix", "The eigenvalues of ηA + (I − ηA)vvᵀ.", spectra)
     residuals = []
-    for i in instances(n=n):
+    for i in bank():
         actual, stated = s.residual_lemma(i.y, i.f0, project(i.learners(i.f0)).matrix())
         residuals.append(s.identity(actual, stated))
     yield Finding(
@@ -345,20 +368,21 @@ def adaptive(n: int) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def hybrid(n: int) -> Iterator[Finding]:
+def hybrid(bank: Bank) -> Iterator[Finding]:
     """The hybrid algorithm of the appendix."""
     rates, printed, corrected, steps = [], [], [], []
-    for i in instances(n=n):
-        gamma = float(i.rng.uniform(0.05, 1))
-        eta = float(i.rng.uniform(0.02, 0.98)) * 2 * gamma / (1 + gamma) ** 2
-        strong = i.y + 0.3 * i.rng.normal(size=len(i.y))
+    for i in bank():
+        rng = i.generator()
+        gamma = float(rng.uniform(0.05, 1))
+        eta = float(rng.uniform(0.02, 0.98)) * 2 * gamma / (1 + gamma) ** 2
+        strong = i.y + 0.3 * rng.normal(size=len(i.y))
         f, B = run_hybrid(i.y, i.f0, i.learners, strong, eta, gamma, 10)
         rates.append(s.hybrid_rate(i.y, f, strong, eta, gamma))
         a, b = s.hybrid_error(i.y, f, B, strong, eta, gamma)
         printed.append(a)
         corrected.append(b)
         P = gamma * np.eye(len(i.y)) + project(B[0]).matrix()
-        noise = 0.1 * i.rng.normal(size=len(i.y))
+        noise = 0.1 * rng.normal(size=len(i.y))
         steps.append(s.preconditioned_step(i.f0, i.y, P, np.eye(len(i.y)), noise, eta))
     yield Finding("H1", "preconditioned-gradient lemma",
                   "‖f* − f_{t+1}‖ ≤ κ‖f* − f_t‖ + η‖ξ_t‖.", steps)  # fmt: skip
@@ -369,7 +393,7 @@ def hybrid(n: int) -> Iterator[Finding]:
         correction="The right-hand side needs a factor 1/(1 + γ).", narrower=corrected,
     )  # fmt: skip
     expansions = []
-    for c in (0.2, 0.5, 0.9):
+    for c in np.linspace(0.05, 0.95, 19):
         gamma = 1e-3
         kappa = s.hybrid_kappa(c * gamma, gamma)
         expansions.append(s.Check(abs((1 - kappa) / (c * (1 - c / 2) * gamma**2) - 1), 0.01))
@@ -380,7 +404,7 @@ def hybrid(n: int) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-CHAPTERS: tuple[Callable[[int], Iterator[Finding]], ...] = (
+CHAPTERS: tuple[Callable[[Bank], Iterator[Finding]], ...] = (
     no_rescaling,
     error_bounds,
     linear_rate,

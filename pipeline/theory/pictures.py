@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from pipeline.boosting.rescaling import Adaptive
 from pipeline.stages.curves import Curves
-from pipeline.stages.figures import RC, save
+from pipeline.stages.figures import LABELS, RC, STYLES, save
 from pipeline.theory import counterexamples as counter
 from pipeline.theory import statements as s
 from pipeline.theory.dynamics import run
@@ -31,9 +31,16 @@ CAPTIONS: Mapping[str, tuple[str, str]] = {
     ),
     "theory_contraction": (
         "When is the linear rate in force?",
-        "Start f₀ = y − ρ(y − f_b). Measured largest factor gap_t / gap_{t−1} against the "
+        "Left, start f₀ = y − ρ(y − f_b): measured largest factor gap_t / gap_{t−1} against the "
         "theorem's κ with L_A measured along the trajectory (η = 1/2). κ is below 1 only close to "
-        "the targets, and the factor tends to 1 − η there.",
+        "the targets, and the factor tends to 1 − η there. Right, hard bins: the factor is exactly "
+        "1 − η while no point changes its cell, and jumps when one does.",
+    ),
+    "theory_datasets": (
+        "The exact oracle on the five datasets",
+        "Smallest gap after T rounds on 300 training rows of each dataset (f₀ the paper's forest, "
+        "target divided by its standard deviation, η = 1/2, radial functions of f times the two "
+        "leading directions of x), beside the paper's and the sharper bound for Unit.",
     ),
     "theory_noise": (
         "Noise floor",
@@ -57,18 +64,28 @@ CAPTIONS: Mapping[str, tuple[str, str]] = {
     "theory_error": (
         "The multicalibration bound on real runs",
         "Training MCE of the stored Unit runs against (gap/η + √(2ε_t))/√n, the bound for the "
-        "leaves of one tree, and its two parts. ε_t is bounded by the loss after a full step, "
-        "V(f_t + h_t). The error term soon dominates.",
+        "leaves of one tree, and its two parts. ε_t is at most the loss after a full step, "
+        "V(f_t + h_t), dotted. The band brackets it on seed 0: rows with equal (x, f) cannot be "
+        "told apart, rows with different f can. The error term soon dominates.",
     ),
 }
 
 
 def draw_all(
-    folder: Path, rounds: pd.DataFrame | None, titles: Mapping[str, str], eta: float
+    folder: Path,
+    exact: pd.DataFrame,
+    gbdt: pd.DataFrame,
+    rounds: pd.DataFrame | None,
+    titles: Mapping[str, str],
+    eta: float,
 ) -> list[str]:
-    """Write the chapter's figures; the last one needs stored runs. Gives their names."""
-    drawn = {
+    """Write the chapter's figures; the last one needs stored runs. Gives their names.
+
+    exact, gbdt : what `stages.laboratory` measured on the datasets.
+    """
+    drawn: dict[str, Callable[[], Figure]] = {
         "theory_rate": rate,
+        "theory_datasets": lambda: datasets(exact, titles),
         "theory_contraction": contraction,
         "theory_noise": noise,
         "theory_weights": weights,
@@ -79,7 +96,7 @@ def draw_all(
             save(draw(), folder, name)
         names = list(drawn)
         if rounds is not None:
-            save(error(rounds, titles, eta), folder, "theory_error")
+            save(error(rounds, gbdt, titles, eta), folder, "theory_error")
             names.append("theory_error")
     return names
 
@@ -113,10 +130,28 @@ def _bounds(axes: mpl.axes.Axes, rounds: np.ndarray, loss: float) -> None:
     axes.loglog(rounds, sharp, color=GREEN, linestyle="-.", label="sharper")
 
 
+def datasets(exact: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
+    """Smallest gap on rows of the datasets, exact oracle, beside Unit's bounds."""
+    shown = [d for d in titles if (exact["dataset"] == d).any()]
+    figure, panels = _row_of_panels(len(shown))
+    for axes, dataset in zip(panels, shown, strict=True):
+        runs = exact[exact["dataset"] == dataset]
+        one = runs[runs["strategy"] == runs["strategy"].iloc[0]]
+        axes.loglog(one["round"], one["paper"], color="black", linestyle="--", label="paper (Unit)")
+        axes.loglog(one["round"], one["sharp"], color="black", linestyle="-.", label="sharper")
+        for strategy, group in runs.groupby("strategy", sort=False):
+            style = dict(STYLES[str(strategy)]) | {"markevery": 0.12}
+            axes.loglog(group["round"], group["gap"].cummin(), label=LABELS[str(strategy)], **style)
+        axes.set(title=titles[dataset], xlabel="T")
+    panels[0].set_ylabel("smallest gap")
+    _legend_below(figure, panels[0])
+    return figure
+
+
 def contraction() -> Figure:
-    """κ and the measured factor over ρ."""
-    figure = Figure(figsize=(6, 3.3), layout="constrained")
-    axes = figure.subplots()
+    """κ and the measured factor over ρ; and the factor of a hard class over rounds."""
+    figure = Figure(figsize=(9, 3.3), layout="constrained")
+    axes, hard = figure.subplots(1, 2)
     rhos = np.geomspace(1e-3, 1, 13)
     for kind, colour in zip(SMOOTH, (BLUE, ORANGE, GREEN, RED), strict=True):
         i = instance(kind, 1)
@@ -127,10 +162,26 @@ def contraction() -> Figure:
         axes.loglog(rhos, [c.measured for c in checks], color=colour, marker="o", label=kind)
     axes.axhline(0.5, color="black", linewidth=0.8, linestyle=":")
     axes.axhline(1.0, color="black", linewidth=0.8)
-    axes.set(xlabel="ρ (distance of the start)", ylabel="factor per round")
+    axes.set(title="smooth classes", xlabel="ρ (distance of the start)", ylabel="factor per round")
     axes.plot([], [], color="black", linestyle="--", label="κ")
     axes.legend(frameon=False, fontsize=8.5, ncols=2)
+    _hard_factors(hard)
     return figure
+
+
+def _hard_factors(axes: mpl.axes.Axes) -> None:
+    i = instance("hard bins", 3)
+    t = run(i.y, i.f0, i.learners, 0.5, 25)
+    factors = t.gaps[1:] / t.gaps[:-1]
+    cells = [i.learners.g(f) for f in t.f]
+    changed = np.array([(cells[k] != cells[k + 1]).any() for k in range(len(factors))])
+    k = np.arange(1, len(factors) + 1)
+    axes.plot(k, factors, color=BLUE, zorder=1)
+    axes.scatter(k[~changed], factors[~changed], color=BLUE, label="no point changes cell")
+    axes.scatter(k[changed], factors[changed], color=RED, marker="x", label="some point does")
+    axes.axhline(0.5, color="black", linewidth=0.8, linestyle=":")
+    axes.set(title="hard bins", xlabel="round", ylim=(0, None))
+    axes.legend(frameon=False, fontsize=8.5)
 
 
 def _constant(value: float) -> Callable[[int], float]:
@@ -192,13 +243,14 @@ def error_parts(mse: Floats, gap: Floats, n: int, eta: float) -> tuple[Floats, F
     return step / np.sqrt(n), np.sqrt(2 * full) / np.sqrt(n)
 
 
-def error(rounds: pd.DataFrame, titles: Mapping[str, str], eta: float) -> Figure:
+def error(
+    rounds: pd.DataFrame, gbdt: pd.DataFrame, titles: Mapping[str, str], eta: float
+) -> Figure:
     """Training MCE and its bound on the datasets."""
-    datasets = [d for d in titles if (rounds["dataset"] == d).any()]
+    shown = [d for d in titles if (rounds["dataset"] == d).any()]
     bundles = Curves(rounds)
-    figure = Figure(figsize=(2.35 * len(datasets), 2.9), layout="constrained")
-    panels = figure.subplots(1, len(datasets), squeeze=False)[0]
-    for axes, dataset in zip(panels, datasets, strict=True):
+    figure, panels = _row_of_panels(len(shown))
+    for axes, dataset in zip(panels, shown, strict=True):
         curves = {
             c: bundles(dataset, "unit", c) for c in ("mse_train", "gap", "mce_train", "n_train")
         }
@@ -213,9 +265,23 @@ def error(rounds: pd.DataFrame, titles: Mapping[str, str], eta: float) -> Figure
         axes.semilogy(t, move + oracle, color="black", label="bound")
         axes.semilogy(t, move, color=ORANGE, linestyle="--", label="gap part")
         axes.semilogy(t, oracle, color=RED, linestyle=":", label="ε part")
+        one = gbdt[gbdt["dataset"] == dataset]
+        axes.fill_between(
+            one["round"], one["epsilon_low"], one["epsilon_high"], color=RED, alpha=0.25, lw=2,
+            label="ε part, bracketed",
+        )  # fmt: skip
         measured = curves["mce_train"].mean(axis=0)[:-1]
         axes.semilogy(t, measured, color=BLUE, label="training MCE")
         axes.set(title=titles[dataset], xlabel="round")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    _legend_below(figure, panels[0])
     return figure
+
+
+def _row_of_panels(n: int) -> tuple[Figure, list[mpl.axes.Axes]]:
+    figure = Figure(figsize=(2.35 * n, 2.9), layout="constrained")
+    return figure, list(figure.subplots(1, n, squeeze=False)[0])
+
+
+def _legend_below(figure: Figure, axes: mpl.axes.Axes) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)

@@ -66,9 +66,19 @@ def average_gap(t: Trajectory) -> Check:
     return Check(float(np.square(t.gaps).mean()), float(bound))
 
 
+def gap_bound(eta: float, loss: float, n_rounds: int) -> float:
+    """√(4ηV(f_0)/T): Theorem 4.1 for an exact oracle."""
+    return float(np.sqrt(4 * eta * loss / n_rounds))
+
+
+def sharp_gap_bound(eta: float, loss: float, n_rounds: int) -> float:
+    """√(η/(1 − η/2) · V(f_0)/T): sharper, exact oracle, for every η in (0, 1]."""
+    return float(np.sqrt(eta / (1 - eta / 2) * loss / n_rounds))
+
+
 def smallest_gap(t: Trajectory) -> Check:
     """min ‖Δ_t‖ ≤ √(4ηV(f_0)/T) + √(4η² mean ε_t)."""
-    bound = np.sqrt(4 * t.eta * t.loss[0] / t.n_rounds) + 2 * t.eta * np.sqrt(t.epsilon.mean())
+    bound = gap_bound(t.eta, t.loss[0], t.n_rounds) + 2 * t.eta * np.sqrt(t.epsilon.mean())
     return Check(float(t.gaps.min()), float(bound))
 
 
@@ -80,9 +90,8 @@ def sum_of_gaps_is_known(t: Trajectory) -> Check:
 
 
 def smallest_gap_sharp(t: Trajectory) -> Check:
-    """Sharper, exact oracle: min ‖Δ_t‖ ≤ √(η/(1 − η/2) · V(f_0)/T), for every η in (0, 1]."""
-    bound = np.sqrt(t.eta / (1 - t.eta / 2) * t.loss[0] / t.n_rounds)
-    return Check(float(t.gaps.min()), float(bound))
+    """min ‖Δ_t‖ against `sharp_gap_bound`."""
+    return Check(float(t.gaps.min()), sharp_gap_bound(t.eta, t.loss[0], t.n_rounds))
 
 
 def log_loss_average_gap(t: LogTrajectory) -> Check:
