@@ -34,12 +34,10 @@ readings: setup ## also run the grid with standardised targets, then redraw
 	$(RUN) -m pipeline experiment=readings $(ARGS)
 	$(RUN) -m pipeline experiment=paper stage=report $(ARGS)
 
-theory: setup ## every theorem as a check; adds a chapter to the report of stored runs
+theory: setup ## every theorem as a check, and the log-loss at work (2 minutes); adds a chapter to the report
 	$(RUN) -m pipeline experiment=paper stage=theory $(ARGS)
-	@test ! -f outputs/paper/report.html || $(RUN) -m pipeline experiment=paper stage=report $(ARGS)
-
-income: setup ## the log-loss classifier on Adult's income label (10 minutes); joins the theory chapter
 	$(RUN) scripts/adult_income.py
+	@test ! -f outputs/paper/report.html || $(RUN) -m pipeline experiment=paper stage=report $(ARGS)
 
 check-reference: setup ## compare outputs/paper with the committed reference result
 	$(RUN) scripts/check_reference.py
@@ -81,4 +79,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup reproduce smoke figures readings theory income check-reference test lint format table1 verify-data bench parity lock clean
+.PHONY: help setup reproduce smoke figures readings theory check-reference test lint format table1 verify-data bench parity lock clean

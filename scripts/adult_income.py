@@ -72,7 +72,7 @@ def curves(
 
 
 def draw(frame: pd.DataFrame) -> Figure:
-    figure = Figure(figsize=(9, 2.9), layout="constrained")
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
     panels = figure.subplots(1, 3)
     titles = ("gap of the logits", "log-loss", "multicalibration error")
     for axes, name, title in zip(panels, ("gap", "loss", "mce"), titles, strict=True):
@@ -81,10 +81,14 @@ def draw(frame: pd.DataFrame) -> Figure:
             if name == "gap":
                 axes.semilogy(group["round"], group["gap"], label=LABELS[str(strategy)], **style)
                 continue
-            axes.semilogy(group["round"], group[f"{name}_train"], **style)
-            axes.semilogy(group["round"], group[f"{name}_test"], **(style | {"linestyle": ":"}))
+            axes.plot(group["round"], group[f"{name}_train"], **style)
+            axes.plot(group["round"], group[f"{name}_test"], **(style | {"linestyle": ":"}))
         axes.set(title=title, xlabel="round")
-    panels[0].legend(frameon=False)
+    panels[2].set_yscale("log")
+    for linestyle, label in (("-", "training"), (":", "test")):
+        panels[0].plot([], [], color="black", linestyle=linestyle, label=label)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     return figure
 
 

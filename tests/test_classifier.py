@@ -13,8 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pipeline.boosting import MulticalibrationBoostingClassifier
-from pipeline.boosting.engines import TreeSettings
+from pipeline.boosting.engines import TreeSettings, make_engine
 from pipeline.boosting.logloss import (
+    LARGEST_LOGIT,
     LogLossAdaptive,
     fit_ensemble,
     logit,
@@ -39,16 +40,41 @@ def test_follows_every_convention_sklearn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.5])
-def test_round_from_zero_is_sklearns_gradient_boosting(rows, rate):
-    X, y = rows
+@pytest.mark.parametrize("engine", ["exact", "sklearn"])
+@pytest.mark.parametrize("rate", [0.05, 0.1])
+def test_round_from_zero_is_sklearns_gradient_boosting(rate, engine):
+    X, y = make_classification(2000, 6, flip_y=0.2, random_state=0)  # enough to have no ties
     theirs = GradientBoostingClassifier(
-        init="zero", n_estimators=40, learning_rate=rate, random_state=0
-    ).fit(np.column_stack([X, np.zeros(300)]), y)
-    ensemble, h = fit_ensemble(X, y.astype(float), np.zeros(300), TreeSettings(40, 3, rate), 0)
-    expected = theirs.decision_function(np.column_stack([X, np.zeros(300)]))
+        init="zero", n_estimators=20, learning_rate=rate, random_state=0
+    ).fit(np.column_stack([X, np.zeros(2000)]), y)
+    settings = TreeSettings(20, 3, rate)
+    fitter = make_engine(engine, settings).bind(X)
+    ensemble, h = fit_ensemble(fitter, y.astype(float), np.zeros(2000), settings, 0)
+    expected = theirs.decision_function(np.column_stack([X, np.zeros(2000)]))
     np.testing.assert_allclose(h, expected, atol=1e-8)
-    np.testing.assert_allclose(ensemble.predict(X, np.zeros(300)), h, atol=1e-12)
+    np.testing.assert_allclose(ensemble.predict(X, np.zeros(2000)), h, atol=1e-12)
+
+
+@pytest.mark.parametrize("rescaling", ["unit", "relaxed", "adaptive"])
+def test_engines_agree_on_the_training_rows(rows, rescaling):
+    X, y = rows
+    exact, sklearn = (
+        small(4, n_trees=30, rescaling=rescaling, engine=engine).fit(X, y)
+        for engine in ("exact", "sklearn")
+    )
+    np.testing.assert_allclose(exact.decision_function(X), sklearn.decision_function(X), atol=1e-8)
+    np.testing.assert_allclose(exact.gaps_, sklearn.gaps_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["exact", "sklearn"])
+def test_certain_and_wrong_rows_are_not_thrown_to_infinity(engine):
+    X = np.arange(20.0)[:, None]
+    y = (X[:, 0] > 9).astype(float)
+    f = np.full(20, -40.0)  # so sure of class 0 that the curvature is gone
+    settings = TreeSettings(30, 2, 0.1)
+    _, h = fit_ensemble(make_engine(engine, settings).bind(X), y, f, settings, 0)
+    assert h[y == 1].min() > 0
+    assert np.abs(h).max() <= 30 * 0.1 * LARGEST_LOGIT + 1e-9
 
 
 def test_any_two_labels_may_be_used(rows):

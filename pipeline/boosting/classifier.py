@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pipeline.boosting.algorithm import advance, boost, round_seed
-from pipeline.boosting.engines import TreeSettings
+from pipeline.boosting.engines import TreeSettings, make_engine
 from pipeline.boosting.engines.base import Floats
 from pipeline.boosting.estimator import check_parameters, seed_of
 from pipeline.boosting.logloss import (
@@ -34,7 +34,7 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, BaseEstimator):  # typ
 
     Parameters
     ----------
-    n_rounds, eta, n_trees, max_depth, learning_rate, random_state
+    n_rounds, eta, n_trees, max_depth, learning_rate, engine, random_state
         As in `MulticalibrationBoostingRegressor`.
     rescaling : {"unit", "relaxed", "adaptive"} or Rescaling, default="unit"
         Where w_t comes from; "adaptive" minimises the training log-loss of w φ_t.
@@ -57,6 +57,7 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, BaseEstimator):  # typ
         n_trees: int = 100,
         max_depth: int = 3,
         learning_rate: float = 0.1,
+        engine: str = "exact",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_rounds = n_rounds
@@ -66,6 +67,7 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, BaseEstimator):  # typ
         self.n_trees = n_trees
         self.max_depth = max_depth
         self.learning_rate = learning_rate
+        self.engine = engine
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -86,6 +88,7 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, BaseEstimator):  # typ
         forest = RandomForestClassifier(n_estimators=100, max_depth=5, random_state=seed)
         self.init_ = (forest if self.init is None else clone(self.init)).fit(rows, codes)
         settings = TreeSettings(self.n_trees, self.max_depth, self.learning_rate)
+        fitter = make_engine(self.engine, settings).bind(rows)
         f0 = self._start(rows)
         rescaling = LogLossAdaptive() if self.rescaling == "adaptive" else resolve(self.rescaling)
         self.steps_ = list(
@@ -95,7 +98,7 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, BaseEstimator):  # typ
                 self.n_rounds,
                 self.eta,
                 rescaling,
-                lambda t, f, _: fit_ensemble(rows, target, f, settings, round_seed(seed, t)),
+                lambda t, f, _: fit_ensemble(fitter, target, f, settings, round_seed(seed, t)),
             )
         )
         self.weights_ = np.array([step.weight for step in self.steps_])

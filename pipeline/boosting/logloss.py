@@ -5,16 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.tree import DecisionTreeRegressor
+from scipy.special import expit
 
-from pipeline.boosting.engines.base import Floats, TreeSettings
+from pipeline.boosting.engines.base import Ensemble, Fitter, Floats, TreeSettings
 
 LARGEST_LOGIT = np.log(1e6)  # initial probabilities are kept within one in a million of 0 and 1
 
 
 def sigmoid(f: Floats) -> Floats:
-    """μ(f) = 1 / (1 + e^(−f)), without overflow."""
-    return 0.5 * (1.0 + np.tanh(0.5 * f))
+    """μ(f) = 1 / (1 + e^(−f)), without overflow and exact far below 0."""
+    return expit(f)
+
+
+def curvature(f: Floats) -> Floats:
+    """μ(f) (1 − μ(f)), exact on both far sides."""
+    return expit(f) * expit(-f)
 
 
 def logit(p: Floats) -> Floats:
@@ -29,47 +34,27 @@ def mean_log_loss(y: Floats, f: Floats) -> float:
     return float((np.logaddexp(0.0, f) - y * f).mean())
 
 
-@dataclass(frozen=True)
-class LogLossEnsemble:
-    """Trees over (x, f) with one step per leaf: h(x, f) = lr Σ step of the row's leaf."""
-
-    trees: tuple[DecisionTreeRegressor, ...]
-    steps: tuple[Floats, ...]
-    learning_rate: float
-
-    def predict(self, X: Floats, f: Floats) -> Floats:
-        """h(x, f); see `Ensemble`."""
-        Z = np.column_stack([X, f]).astype(np.float32)
-        h = np.zeros(len(Z))
-        for tree, steps in zip(self.trees, self.steps, strict=True):
-            h += self.learning_rate * steps[tree.tree_.apply(Z)]
-        return h
-
-
 def fit_ensemble(
-    X: Floats, y: Floats, f: Floats, settings: TreeSettings, seed: int
-) -> tuple[LogLossEnsemble, Floats]:
+    fitter: Fitter, y: Floats, f: Floats, settings: TreeSettings, seed: int
+) -> tuple[Ensemble, Floats]:
     """Gradient boosting of the log-loss on (X, f) from the offset f.
 
     As scikit-learn's GradientBoostingClassifier: each tree is fitted to the residuals y − μ, each
-    leaf takes a Newton step. Gives the ensemble and its values on these rows.
+    leaf takes a Newton step. A leaf of rows that are certain and wrong has next to no curvature,
+    and its step would be astronomical; steps end at `LARGEST_LOGIT`. Gives the ensemble and its
+    values on these rows.
     """
-    Z = np.column_stack([X, f]).astype(np.float32)
-    random = np.random.RandomState(seed)
-    h = np.zeros(len(y))
-    trees, all_steps = [], []
+    grower = fitter.grower(f, seed)
+    h, all_steps = np.zeros(len(y)), []
     for _ in range(settings.n_trees):
         p = sigmoid(f + h)
-        tree = DecisionTreeRegressor(max_depth=settings.max_depth, random_state=random)
-        tree.fit(Z, y - p)
-        leaves, n_nodes = tree.tree_.apply(Z), tree.tree_.node_count
-        gradient = np.bincount(leaves, y - p, n_nodes)
-        curvature = np.bincount(leaves, p * (1.0 - p), n_nodes)
-        steps = np.divide(gradient, curvature, out=np.zeros(n_nodes), where=curvature > 1e-150)
+        leaves = grower.grow(y - p)
+        slope, bend = np.bincount(leaves, y - p), np.bincount(leaves, curvature(f + h))
+        steps = np.divide(slope, bend, out=np.zeros(len(slope)), where=bend > 0)
+        steps = np.clip(steps, -LARGEST_LOGIT, LARGEST_LOGIT)
         h += settings.learning_rate * steps[leaves]
-        trees.append(tree)
         all_steps.append(steps)
-    return LogLossEnsemble(tuple(trees), tuple(all_steps), settings.learning_rate), h
+    return grower.ensemble(all_steps), h
 
 
 @dataclass(frozen=True)
@@ -82,10 +67,10 @@ class LogLossAdaptive:
         for _ in range(50):
             p = sigmoid(w * phi)
             slope = float((phi * (p - y)).mean())
-            curvature = float((phi * phi * p * (1 - p)).mean())
-            if abs(slope) < 1e-14 or curvature < 1e-300:
+            bend = float((phi * phi * curvature(w * phi)).mean())
+            if abs(slope) < 1e-14 or bend < 1e-300:
                 break
-            step = slope / curvature
+            step = slope / bend
             while abs(step) > 1e-14 and mean_log_loss(y, (w - step) * phi) > loss:
                 step /= 2
             w, loss = w - step, mean_log_loss(y, (w - step) * phi)

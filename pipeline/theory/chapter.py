@@ -55,7 +55,7 @@ def render(folder: Path, rounds: pd.DataFrame | None, titles: Mapping[str, str],
     records = json.loads(path.read_text(encoding="utf-8"))
     exact, gbdt = (pd.read_csv(folder / name) for name in (EXACT, GBDT))
     names = pictures.draw_all(folder / "figures", exact, gbdt, rounds, titles, eta)
-    if (folder / "figures" / "income.png").exists():  # `make income` draws it
+    if (folder / "figures" / "income.png").exists():  # scripts/adult_income.py draws it
         names.append("income")
     figures = "".join(_figure(folder / "figures" / f"{name}.png", name) for name in names)
     return (

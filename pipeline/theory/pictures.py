@@ -17,7 +17,7 @@ from pipeline.theory import counterexamples as counter
 from pipeline.theory import statements as s
 from pipeline.theory.dynamics import run
 from pipeline.theory.lab import SMOOTH, instance
-from pipeline.theory.learners import Floats
+from pipeline.theory.learners import Floats, bins
 
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 
@@ -142,7 +142,7 @@ def datasets(exact: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
         for strategy, group in runs.groupby("strategy", sort=False):
             style = dict(STYLES[str(strategy)]) | {"markevery": 0.12}
             axes.loglog(group["round"], group["gap"].cummin(), label=LABELS[str(strategy)], **style)
-        axes.set(title=titles[dataset], xlabel="T")
+        axes.set(title=titles[dataset], xlabel="T", ylim=(1e-7, None))
     panels[0].set_ylabel("smallest gap")
     _legend_below(figure, panels[0])
     return figure
@@ -171,16 +171,17 @@ def contraction() -> Figure:
 
 def _hard_factors(axes: mpl.axes.Axes) -> None:
     i = instance("hard bins", 3)
-    t = run(i.y, i.f0, i.learners, 0.5, 25)
+    learners = bins(i.learners.H[:, :1], np.linspace(-2, 2, 6))
+    t = run(i.y, i.f0, learners, 0.5, 25)
     factors = t.gaps[1:] / t.gaps[:-1]
-    cells = [i.learners.g(f) for f in t.f]
+    cells = [learners.g(f) for f in t.f]
     changed = np.array([(cells[k] != cells[k + 1]).any() for k in range(len(factors))])
     k = np.arange(1, len(factors) + 1)
     axes.plot(k, factors, color=BLUE, zorder=1)
     axes.scatter(k[~changed], factors[~changed], color=BLUE, label="no point changes cell")
     axes.scatter(k[changed], factors[changed], color=RED, marker="x", label="some point does")
     axes.axhline(0.5, color="black", linewidth=0.8, linestyle=":")
-    axes.set(title="hard bins", xlabel="round", ylim=(0, None))
+    axes.set(title="hard bins", xlabel="round")
     axes.legend(frameon=False, fontsize=8.5)
 
 

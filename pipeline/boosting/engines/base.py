@@ -6,6 +6,7 @@ ensemble on (X, f_t). What can be computed from X alone is computed at the bindi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,8 +33,24 @@ class Ensemble(Protocol):
         ...
 
 
+class Grower(Protocol):
+    """A round whose leaf values are somebody else's: trees on (X, f), one at a time."""
+
+    def grow(self, residual: Floats) -> NDArray[np.intp]:
+        """Grow a tree to residual (n,); gives each training row's leaf (n,), any numbers ≥ 0."""
+        ...
+
+    def ensemble(self, values: Sequence[Floats]) -> Ensemble:
+        """The trees grown so far, each with the values of its leaves."""
+        ...
+
+
 class Fitter(Protocol):
     """An engine bound to training rows."""
+
+    def grower(self, f: Floats, seed: int) -> Grower:
+        """Start a round on (X, f) under another loss."""
+        ...
 
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[Ensemble, Floats]:
         """Fit to residual (n,) on (X, f); gives the ensemble and its values on these rows (n,)."""

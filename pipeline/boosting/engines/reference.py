@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.tree import DecisionTreeRegressor
 
 from pipeline.boosting.engines.base import Floats, TreeSettings
 
@@ -19,6 +22,43 @@ class SklearnEnsemble:
     def predict(self, X: Floats, f: Floats) -> Floats:
         """h(x, f); see `Ensemble`."""
         return self.model.predict(np.column_stack([X, f]))
+
+
+@dataclass(frozen=True)
+class LeafEnsemble:
+    """scikit-learn's trees over (x, f) with values of their own: h(x, f) = lr Σ leaf values."""
+
+    trees: tuple[DecisionTreeRegressor, ...]
+    values: tuple[Floats, ...]
+    learning_rate: float
+
+    def predict(self, X: Floats, f: Floats) -> Floats:
+        """h(x, f); see `Ensemble`."""
+        features = _features(X, f)
+        h = np.zeros(len(features))
+        for tree, values in zip(self.trees, self.values, strict=True):
+            h += self.learning_rate * values[tree.tree_.apply(features)]
+        return h
+
+
+@dataclass(frozen=True)
+class SklearnGrower:
+    """See `Grower`."""
+
+    features: NDArray[np.float32]
+    settings: TreeSettings
+    random: np.random.RandomState
+    trees: list[DecisionTreeRegressor] = field(default_factory=list)
+
+    def grow(self, residual: Floats) -> NDArray[np.intp]:
+        """See `Grower`."""
+        tree = DecisionTreeRegressor(max_depth=self.settings.max_depth, random_state=self.random)
+        self.trees.append(tree.fit(self.features, residual))
+        return tree.tree_.apply(self.features)
+
+    def ensemble(self, values: Sequence[Floats]) -> LeafEnsemble:
+        """See `Grower`."""
+        return LeafEnsemble(tuple(self.trees), tuple(values), self.settings.learning_rate)
 
 
 @dataclass(frozen=True)
@@ -39,6 +79,10 @@ class SklearnFitter:
         ).fit(features, residual)
         return SklearnEnsemble(model), model.predict(features)
 
+    def grower(self, f: Floats, seed: int) -> SklearnGrower:
+        """See `Fitter`."""
+        return SklearnGrower(_features(self.X, f), self.settings, np.random.RandomState(seed))
+
 
 @dataclass(frozen=True)
 class SklearnEngine:
@@ -49,3 +93,7 @@ class SklearnEngine:
     def bind(self, X: Floats) -> SklearnFitter:
         """See `Engine`."""
         return SklearnFitter(X, self.settings)
+
+
+def _features(X: Floats, f: Floats) -> NDArray[np.float32]:
+    return np.column_stack([X, f]).astype(np.float32)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.boosting.engines.base import Floats, TreeSettings
 from pipeline.boosting.engines.exact import kernel
@@ -31,6 +33,35 @@ class ExactEnsemble:
 
 
 @dataclass(frozen=True)
+class ExactGrower:
+    """See `Grower`."""
+
+    table: kernel.Table
+    settings: TreeSettings
+    seed: int
+    grown: list[kernel.Trees] = field(default_factory=list)
+
+    def grow(self, residual: Floats) -> NDArray[np.intp]:
+        """See `Grower`."""
+        _check_residual(residual)
+        tree, depth = kernel.Trees.empty(1, self.settings.max_depth), self.settings.max_depth
+        seed = np.uint64(self.seed + (len(self.grown) << 32))
+        kernel.grow_trees(self.table, residual.copy(), tree, depth, 0.0, seed)
+        leaves = np.empty(len(residual), np.intp)
+        kernel.find_leaves(self.table, tree, leaves)
+        self.grown.append(tree)
+        return leaves
+
+    def ensemble(self, values: Sequence[Floats]) -> ExactEnsemble:
+        """See `Grower`."""
+        trees = kernel.Trees.empty(len(self.grown), self.settings.max_depth)
+        for k, (tree, of_leaves) in enumerate(zip(self.grown, values, strict=True)):
+            trees.feature[k], trees.threshold[k] = tree.feature[0], tree.threshold[0]
+            trees.value[k, : len(of_leaves)] = of_leaves
+        return ExactEnsemble(trees, 0.0, self.settings.learning_rate)
+
+
+@dataclass(frozen=True)
 class ExactFitter:
     """A prepared training matrix; every round adds its f."""
 
@@ -39,8 +70,7 @@ class ExactFitter:
 
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[ExactEnsemble, Floats]:
         """Fit a round; see `Fitter`."""
-        if not np.abs(residual).max() < LARGEST_RESIDUAL:  # a NaN compares false
-            raise ValueError("residual: holds NaN, infinity or a value too large to be squared")
+        _check_residual(residual)
         start = float(np.average(residual))
         left = residual - start
         table = _with_f(self.layout, f)
@@ -50,6 +80,10 @@ class ExactFitter:
             table, left, trees, settings.max_depth, settings.learning_rate, np.uint64(seed)
         )
         return ExactEnsemble(trees, start, settings.learning_rate), residual - left
+
+    def grower(self, f: Floats, seed: int) -> ExactGrower:
+        """See `Fitter`."""
+        return ExactGrower(_with_f(self.layout, f), self.settings, seed)
 
 
 @dataclass(frozen=True)
@@ -63,6 +97,11 @@ class ExactEngine:
         if self.settings.max_depth > MAX_DEPTH:
             raise ValueError(f"max_depth={self.settings.max_depth}: must be at most {MAX_DEPTH}")
         return ExactFitter(prepare(X), self.settings)
+
+
+def _check_residual(residual: Floats) -> None:
+    if not np.abs(residual).max() < LARGEST_RESIDUAL:  # a NaN compares false
+        raise ValueError("residual: holds NaN, infinity or a value too large to be squared")
 
 
 def _with_f(layout: Layout, f: Floats) -> kernel.Table:

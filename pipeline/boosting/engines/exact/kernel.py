@@ -762,3 +762,16 @@ def predict(trees, learning_rate, rows, out):
                 value = rows[i, trees.feature[tree, node]]
                 node = 2 * node + 1 + (value > trees.threshold[tree, node])
             out[i] += learning_rate * trees.value[tree, node - n_inner]
+
+
+@njit(**_OPTIONS)
+def find_leaves(table, trees, out):
+    """The leaf of the first of ``trees`` that each training row falls into, to ``out`` (n,)."""
+    features, f, n_inner = table.features, table.f, trees.feature.shape[1]
+    for i in range(out.shape[0]):
+        node = 0
+        while node < n_inner:
+            j = trees.feature[0, node]
+            value = features[j, i] if j < features.shape[0] else f[i]
+            node = 2 * node + 1 + (value > trees.threshold[0, node])
+        out[i] = node - n_inner
