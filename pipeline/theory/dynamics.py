@@ -174,8 +174,8 @@ def best_log_loss_step(y: Floats, f: Floats, B: Floats) -> tuple[Floats, float]:
             break
         curvature = U.T @ ((p * (1 - p))[:, None] * U) + 1e-14 * np.eye(len(z))
         step = np.linalg.solve(curvature, gradient)
-        size = 1.0
-        while size > 1e-12 and log_loss(y, f + U @ (z - size * step)) > value:
+        size, rounding = 1.0, 1e-13 * value  # near the minimum the loss cannot judge a step
+        while size > 1e-12 and log_loss(y, f + U @ (z - size * step)) > value + rounding:
             size /= 2
         z = z - size * step
         value = log_loss(y, f + U @ z)
