@@ -56,7 +56,8 @@ PURE = np.finfo(np.float64).eps
 STALE = 0.15  # how much of Σ|r| the root's bounds may be off before they are made anew
 
 _ONE = np.uint64(1)
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+_ENTRY: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+_OPTIONS: dict[str, Any] = _ENTRY | {"_nrt": False}
 # Without NaN, infinity and signed zeros to mind, the loops vectorise. Divisions by zero happen, in
 # bins whose result is then replaced by −1.
 _FAST = _OPTIONS | {"fastmath": {"nnan", "ninf", "nsz", "contract", "reassoc"}}
@@ -178,9 +179,11 @@ class Scratch(NamedTuple):
     growth: NDArray[np.float64]
     row_changes: NDArray[np.float64]
     random: NDArray[np.uint64]
+    waiting: NDArray[np.int64]  # a stack of nodes: all of `Node` but the total
+    waiting_total: NDArray[np.float64]
 
 
-@njit(**_OPTIONS)
+@njit(**_ENTRY)
 def grow_trees(table, residual, trees, depth, learning_rate, seed):
     """Fit trees to ``residual`` (n,), which is left with what remains; fills ``trees``.
 
@@ -203,6 +206,8 @@ def grow_trees(table, residual, trees, depth, learning_rate, seed):
         np.empty(table.block_start.shape[0]),
         np.zeros(2 * n_bins),
         np.array([seed], np.uint64),
+        np.empty((depth + 2, 4), np.int64),
+        np.empty(depth + 2),
     )
     residuals, weights = np.zeros((depth + 1, n_bins)), np.zeros((depth + 1, n_bins))
     carried = Sums(np.zeros(n_bins), np.zeros(n_bins))
@@ -256,10 +261,11 @@ def _grow(
     """
     scratch.label[:] = 0
     everything = table.first_bin[table.n_fine] - 1  # f's last bin counts all rows
-    stack = [Node(0, 0, 0, residual.shape[0], carried.residual[everything])]
-    while len(stack) > 0:
-        node = stack.pop()
-        place = len(stack)
+    _push(scratch, 0, Node(0, 0, 0, residual.shape[0], carried.residual[everything]))
+    place = 1
+    while place > 0:
+        place -= 1
+        node = _pop(scratch, place)
         sums = carried if node.level == 0 else Sums(residuals[place], weights[place])
         split = _best_split(table, residual, scratch, sums, packing, node)
         if not split.found or _is_pure(residual, scratch.rows, node, split.gain):
@@ -291,8 +297,26 @@ def _grow(
             _collect(table, residual, scratch, small.start, small.end, child, packing.unit)
             _subtract(sums.residual, child.residual, residuals[place])
             _subtract(sums.weight, child.weight, weights[place])
-            stack.append(large)
-            stack.append(small)
+            _push(scratch, place, large)
+            _push(scratch, place + 1, small)
+            place += 2
+
+
+@njit(inline="always", **_OPTIONS)
+def _push(scratch, place, node):
+    waiting = scratch.waiting
+    waiting[place, 0], waiting[place, 1] = node.label, node.level
+    waiting[place, 2], waiting[place, 3] = node.start, node.end
+    scratch.waiting_total[place] = node.total
+
+
+@njit(inline="always", **_OPTIONS)
+def _pop(scratch, place):
+    waiting = scratch.waiting
+    return Node(
+        waiting[place, 0], waiting[place, 1], waiting[place, 2], waiting[place, 3],
+        scratch.waiting_total[place],
+    )  # fmt: skip
 
 
 # --- choosing a split -----------------------------------------------------------------------
@@ -711,17 +735,17 @@ def _count(weight, unit):
     return np.int64(np.floor(weight / unit))
 
 
-@njit(**_OPTIONS)
+@njit(inline="always", **_OPTIONS)
 def _feature_values(table, feature):
     return table.features[feature] if feature < table.features.shape[0] else table.f
 
 
-@njit(**_OPTIONS)
+@njit(inline="always", **_OPTIONS)
 def _fine_feature(table, c):
     return table.fine_features[c] if c < table.n_fine - 1 else table.features.shape[0]
 
 
-@njit(**_OPTIONS)
+@njit(inline="always", **_OPTIONS)
 def _sorted_rows(table, c):
     if c < table.n_fine - 1:
         return table.order[c], table.values[c]
@@ -748,7 +772,7 @@ def _next_random(state):
 # --- prediction ------------------------------------------------------------------------------
 
 
-@njit(**_OPTIONS)
+@njit(**_ENTRY)
 def predict(trees, learning_rate, rows, out):
     """Add Σ lr · leaf value for float32 ``rows`` (n, d + 1), f last, to ``out`` (n,)."""
     n_trees, n_inner = trees.feature.shape
@@ -764,7 +788,7 @@ def predict(trees, learning_rate, rows, out):
             out[i] += learning_rate * trees.value[tree, node - n_inner]
 
 
-@njit(**_OPTIONS)
+@njit(**_ENTRY)
 def find_leaves(table, trees, out):
     """The leaf of the first of ``trees`` that each training row falls into, to ``out`` (n,)."""
     features, f, n_inner = table.features, table.f, trees.feature.shape[1]
