@@ -55,7 +55,7 @@ TIE = 1e-11
 PURE = np.finfo(np.float64).eps
 STALE = 0.15  # how much of Σ|r| the root's bounds may be off before they are made anew
 
-_ONE = np.uint64(1)
+_ONE, _TWO = np.uint64(1), np.uint64(2)
 _ENTRY: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 _OPTIONS: dict[str, Any] = _ENTRY | {"_nrt": False}
 # Without NaN, infinity and signed zeros to mind, the loops vectorise. Divisions by zero happen, in
@@ -154,13 +154,6 @@ class Packing(NamedTuple):
     scale: float
 
 
-class Sums(NamedTuple):
-    """Per-bin sums of a node: residuals, and packed weights."""
-
-    residual: NDArray[np.float64]
-    weight: NDArray[np.float64]
-
-
 class Scratch(NamedTuple):
     """Working memory of a fit, so that growing a tree allocates nothing."""
 
@@ -168,7 +161,6 @@ class Scratch(NamedTuple):
     spare: NDArray[np.uint32]
     label: NDArray[np.uint16]
     weight: NDArray[np.float64]
-    pairs: NDArray[np.float64]
     gain: NDArray[np.float64]  # of the split at each bin
     bound: NDArray[np.float64]  # on the splits inside each fine bin
     column_gain: NDArray[np.float64]
@@ -197,7 +189,6 @@ def grow_trees(table, residual, trees, depth, learning_rate, seed):
         np.empty(n + 1, np.uint32),
         np.zeros(n, np.uint16),
         np.empty(n),
-        np.zeros(2 * n_bins),
         np.empty(n_bins),
         np.empty(table.block_start.shape[0]),
         np.empty(table.first_bin.shape[0] - 1),
@@ -209,34 +200,33 @@ def grow_trees(table, residual, trees, depth, learning_rate, seed):
         np.empty((depth + 2, 4), np.int64),
         np.empty(depth + 2),
     )
-    residuals, weights = np.zeros((depth + 1, n_bins)), np.zeros((depth + 1, n_bins))
-    carried = Sums(np.zeros(n_bins), np.zeros(n_bins))
+    carried, levels = np.empty(2 * n_bins), np.empty((depth + 1, 2 * n_bins))
     unit = 2.0 ** (52 - np.ceil(np.log2(n + 1.0)))
     packing = Packing(unit, 1.0)
-    everything = table.first_bin[table.n_fine] - 1  # f's last bin counts all rows
-    fresh = -np.inf  # the packed Σ|r| when the bounds were made
+    everything = 2 * table.first_bin[table.n_fine] - 2  # f's last bin holds all rows
+    fresh = 0.0  # the packed Σ|r| when the bounds were made
     for tree in range(n_trees):
         for i in range(n):
             scratch.rows[i] = i
-        if carried.weight[everything] - n * unit > (1.0 + STALE) * fresh:
+        if tree == 0 or carried[everything + 1] - n * unit > (1.0 + STALE) * fresh:
             largest = np.abs(residual).max()
             if largest == 0.0:
                 break  # nothing left to fit: the remaining trees are zero
             packing = Packing(unit, min(unit / 4.0 / (n + 1.0) / largest, 1e200))
             _weigh(residual, scratch.weight, packing)
             _collect(table, residual, scratch, 0, n, carried, unit)
-            fresh = carried.weight[everything] - n * unit
+            fresh = carried[everything + 1] - n * unit
         else:
             _weigh(residual, scratch.weight, packing)
         scratch.drop[:] = 0.0
         scratch.growth[:] = 0.0
         _grow(
-            table, residual, scratch, carried, residuals, weights, packing, trees, tree, depth,
-            learning_rate,
+            table, residual, scratch, carried, carried[everything], levels, packing, trees, tree,
+            depth, learning_rate,
         )  # fmt: skip
         _carry(
             scratch.row_changes, table.first_bin, table.n_fine, table.n_numeric, scratch.drop,
-            scratch.growth, carried.residual, carried.weight, packing, learning_rate,
+            scratch.growth, carried, packing, learning_rate,
         )  # fmt: skip
 
 
@@ -246,31 +236,30 @@ def _grow(
     residual,
     scratch,
     carried,
-    residuals,
-    weights,
+    total,
+    levels,
     packing,
     trees,
     tree,
     depth,
     learning_rate,
 ):
-    """Grow one tree depth-first from the root, whose sums are ``carried``.
+    """Grow one tree depth-first from the root, whose sums are ``carried`` (``total`` of all rows).
 
-    A split hands the place of its sums in ``residuals`` and ``weights`` to the larger child and the
-    next free place to the smaller one, which is grown first; so a place per level is enough.
+    A split hands the place of its sums in ``levels`` to the larger child and the next free place to
+    the smaller one, which is grown first; so a place per level is enough.
     """
     scratch.label[:] = 0
-    everything = table.first_bin[table.n_fine] - 1  # f's last bin counts all rows
-    _push(scratch, 0, Node(0, 0, 0, residual.shape[0], carried.residual[everything]))
+    _push(scratch, 0, Node(0, 0, 0, residual.shape[0], total))
     place = 1
     while place > 0:
         place -= 1
         node = _pop(scratch, place)
-        sums = carried if node.level == 0 else Sums(residuals[place], weights[place])
+        sums = carried if node.level == 0 else levels[place]
         split = _best_split(table, residual, scratch, sums, packing, node)
         if not split.found or _is_pure(residual, scratch.rows, node, split.gain):
             _finish_leaf(
-                residual, scratch, sums.weight, packing.unit, node, trees.value[tree], learning_rate
+                residual, scratch, sums, packing.unit, node, trees.value[tree], learning_rate
             )
             continue
         trees.feature[tree, node.label] = split.feature
@@ -289,14 +278,13 @@ def _grow(
             small, large = right, left
         if last:
             _finish_leaves(
-                table, residual, scratch, sums.weight, packing.unit, small, large,
+                table, residual, scratch, sums, packing.unit, small, large,
                 trees.value[tree], learning_rate,
             )  # fmt: skip
         else:
-            child = Sums(residuals[place + 1], weights[place + 1])
+            child = levels[place + 1]
             _collect(table, residual, scratch, small.start, small.end, child, packing.unit)
-            _subtract(sums.residual, child.residual, residuals[place])
-            _subtract(sums.weight, child.weight, weights[place])
+            _subtract(sums, child, levels[place])
             _push(scratch, place, large)
             _push(scratch, place + 1, small)
             place += 2
@@ -328,13 +316,13 @@ def _best_split(table, residual, scratch, sums, packing, node):
     n = node.end - node.start
     best, ties = Candidate(-1.0, -1, 0, -1, -1, 0.0, 0), 0
     if n < 2:
-        return _complete(table, scratch.label, sums.weight, packing.unit, node, best)
+        return _complete(table, scratch.label, sums, packing.unit, node, best)
     unit, mean = packing.unit, node.total / n
     first_bin, n_fine, n_numeric = table.first_bin, table.n_fine, table.n_numeric
     gain, bound = scratch.gain, scratch.bound
-    _bin_gains(sums.residual, sums.weight, n, mean, unit, gain)
+    _bin_gains(sums, n, mean, unit, gain)
     known = _column_maxima(gain, first_bin, n_numeric, scratch.column_gain)
-    _inner_bounds(first_bin, table.divisible, sums.residual, sums.weight, n, mean, packing, bound)
+    _inner_bounds(first_bin, table.divisible, sums, n, mean, packing, bound)
     _column_maxima(bound, first_bin, n_fine, scratch.column_bound)
     for c in range(scratch.column_gain.shape[0]):
         enough = known * (1.0 - TIE)
@@ -344,26 +332,26 @@ def _best_split(table, residual, scratch, sums, packing, node):
         if c < n_fine:
             order, values = _sorted_rows(table, c)
             candidate = _fine_candidate(
-                order, values, residual, scratch.label, sums.residual, sums.weight, gain, bound,
+                order, values, residual, scratch.label, sums, gain, bound,
                 table.block_start, table.block_end, scratch.spare,
                 c, first_bin[c], first_bin[c + 1], largest, enough, node.label, n, mean, unit,
             )  # fmt: skip
             best, ties = _prefer(best, ties, candidate, scratch.random)
         elif c < n_numeric:
             j = _first_reaching(gain, first_bin[c], largest)
-            count = _count(sums.weight[j], unit)
-            candidate = Candidate(largest, c, j, -1, -1, sums.residual[j], count)
+            count = _count(sums, j, unit)
+            candidate = Candidate(largest, c, j, -1, -1, sums[2 * j], count)
             best, ties = _prefer(best, ties, candidate, scratch.random)
         else:
             for j in range(first_bin[c], first_bin[c + 1] - 1):
                 if gain[j] >= enough:
                     # The rest has the feature's lower value and goes left.
-                    count = n - _count(sums.weight[j], unit)
-                    rest = node.total - sums.residual[j]
+                    count = n - _count(sums, j, unit)
+                    rest = node.total - sums[2 * j]
                     candidate = Candidate(gain[j], c, j, -1, -1, rest, count)
                     best, ties = _prefer(best, ties, candidate, scratch.random)
         known = max(known, best.gain)
-    return _complete(table, scratch.label, sums.weight, unit, node, best)
+    return _complete(table, scratch.label, sums, unit, node, best)
 
 
 @njit(**_OPTIONS)
@@ -390,20 +378,21 @@ def _gain(left_sum, left_count, n, mean):
 
 
 @njit(**_FAST)
-def _bin_gains(residual, weight, n, mean, unit, gains):
+def _bin_gains(sums, n, mean, unit, gains):
     """The gain of the split at each bin."""
     inverse = 1.0 / unit
-    for j in range(gains.shape[0]):
-        gains[j] = _gain(residual[j], np.floor(weight[j] * inverse), n, mean)
+    for j in range(np.uint64(gains.shape[0])):
+        gains[j] = _gain(sums[j + j], np.floor(sums[j + j + _ONE] * inverse), n, mean)
 
 
 @njit(**_FAST)
-def _inner_bounds(first_bin, divisible, residual, weight, n, mean, packing, bounds):
+def _inner_bounds(first_bin, divisible, sums, n, mean, packing, bounds):
     """What a split strictly inside each block of the fine columns could gain at most."""
     unit, inverse, half = packing.unit, 1.0 / packing.unit, 0.5000000001 / packing.scale
     for j in range(_ONE, np.uint64(bounds.shape[0])):
+        at = j + j
         bounds[j] = _block_bound(
-            residual[j - _ONE], weight[j - _ONE], residual[j], weight[j], divisible[j],
+            sums[at - _TWO], sums[at - _ONE], sums[at], sums[at + _ONE], divisible[j],
             n, mean, unit, inverse, half,
         )  # fmt: skip
     for c in range(first_bin.shape[0]):
@@ -411,7 +400,7 @@ def _inner_bounds(first_bin, divisible, residual, weight, n, mean, packing, boun
         if j >= bounds.shape[0]:
             break
         bounds[j] = _block_bound(
-            0.0, 0.0, residual[j], weight[j], divisible[j], n, mean, unit, inverse, half
+            0.0, 0.0, sums[2 * j], sums[2 * j + 1], divisible[j], n, mean, unit, inverse, half
         )
 
 
@@ -446,7 +435,7 @@ def _block_bound(sum0, weight0, sum1, weight1, divisible, n, mean, unit, inverse
 
 @njit(**_OPTIONS)
 def _fine_candidate(
-    order, values, residual, label, sums, weights, gains, bounds, block_start, block_end, places,
+    order, values, residual, label, sums, gains, bounds, block_start, block_end, places,
     column, first, last, border_gain, enough, node, n, mean, unit,
 ):  # fmt: skip
     """The best split of a fine column, on a border or inside a block, if it gains ``enough``."""
@@ -456,14 +445,14 @@ def _fine_candidate(
         border = _first_reaching(gains, first, border_gain)
     for j in range(first, last):
         if bounds[j] >= best.gain:
-            sum0 = sums[j - 1] if j > first else 0.0
-            count0 = _count(weights[j - 1], unit) if j > first else 0
+            sum0 = sums[2 * j - 2] if j > first else 0.0
+            count0 = _count(sums, j - 1, unit) if j > first else 0
             best = _scan(
                 order, values, residual, label, block_start[j], block_end[j], node, n, mean,
                 sum0, count0, column, j, best, places,
             )  # fmt: skip
         if j == border and _improves(border_gain, best):
-            best = Candidate(border_gain, column, j, -1, -1, sums[j], _count(weights[j], unit))
+            best = Candidate(border_gain, column, j, -1, -1, sums[2 * j], _count(sums, j, unit))
     return best
 
 
@@ -510,7 +499,7 @@ def _improves(gain, best):
 
 
 @njit(**_OPTIONS)
-def _complete(table, label, weights, unit, node, best):
+def _complete(table, label, sums, unit, node, best):
     """The split of a candidate: its feature and the node's neighbouring values around it."""
     c, j = best.column, best.bin
     feature, low, high = np.int64(0), np.float32(0), np.float32(0)
@@ -529,11 +518,11 @@ def _complete(table, label, weights, unit, node, best):
         low, high = values[before], values[after]
     elif c < table.n_numeric:
         feature = table.coarse_features[c - table.n_fine]
-        count = _count(weights[j], unit)
+        count = _count(sums, j, unit)
         below, above = j, j + 1
-        while below > table.first_bin[c] and _count(weights[below - 1], unit) == count:
+        while below > table.first_bin[c] and _count(sums, below - 1, unit) == count:
             below -= 1
-        while _count(weights[above], unit) == count:
+        while _count(sums, above, unit) == count:
             above += 1
         low, high = table.bin_low[below], table.bin_low[above]
     else:
@@ -562,15 +551,15 @@ def _is_pure(residual, rows, node, gain):
 @njit(**_OPTIONS)
 def _collect(table, residual, scratch, start, end, sums, unit):
     """The sums of the rows in a range of the row list."""
+    sums[:] = 0.0
     _add_rows(
-        scratch.rows, start, end, table.codes, table.n_fine, residual, scratch.weight, unit,
-        scratch.pairs,
-    )  # fmt: skip
-    _unpair(scratch.pairs, table.first_bin, table.n_numeric, sums.residual, sums.weight)
+        scratch.rows, start, end, table.codes, table.n_fine, residual, scratch.weight, unit, sums
+    )
+    _accumulate(sums, table.first_bin, table.n_numeric)
 
 
 @njit(**_OPTIONS)
-def _add_rows(rows, start, end, codes, n_fine, residual, row_weight, unit, pairs):
+def _add_rows(rows, start, end, codes, n_fine, residual, row_weight, unit, sums):
     """Add residual and weight of each row to its bin in every column."""
     fine, all_columns = np.uint64(n_fine), np.uint64(codes.shape[1])
     for q in range(np.uint64(start), np.uint64(end)):
@@ -578,28 +567,42 @@ def _add_rows(rows, start, end, codes, n_fine, residual, row_weight, unit, pairs
         value, weight = residual[i], row_weight[i]
         for c in range(fine):
             at = np.uint64(codes[i, c])
-            pairs[at] += value
-            pairs[at + _ONE] += weight
+            sums[at] += value
+            sums[at + _ONE] += weight
         for c in range(fine, all_columns):
             at = np.uint64(codes[i, c])
-            pairs[at] += value
-            pairs[at + _ONE] += unit
+            sums[at] += value
+            sums[at + _ONE] += unit
 
 
 @njit(**_OPTIONS)
-def _unpair(pairs, first_bin, n_numeric, residual, weight):
-    """Move pairs to two arrays, as running sums along numeric columns, and clear them."""
-    for c in range(first_bin.shape[0] - 1):
-        running = c < n_numeric
-        value0, weight0 = 0.0, 0.0
-        for j in range(np.uint64(first_bin[c]), np.uint64(first_bin[c + 1])):
-            at = j + j
-            value0, weight0 = value0 + pairs[at], weight0 + pairs[at + _ONE]
-            pairs[at] = 0.0
-            pairs[at + _ONE] = 0.0
-            residual[j], weight[j] = value0, weight0
-            if not running:
-                value0, weight0 = 0.0, 0.0
+def _accumulate(sums, first_bin, n_numeric):
+    """Turn the sums of numeric columns into running sums.
+
+    A running sum waits for its last addition, so two columns are done side by side.
+    """
+    for c in range(0, n_numeric, 2):
+        a, b = np.uint64(2 * first_bin[c]), np.uint64(2 * first_bin[c + 1])
+        a_end, b_end = b, b
+        if c + 1 < n_numeric:
+            b_end = np.uint64(2 * first_bin[c + 2])
+        value_a, weight_a, value_b, weight_b = 0.0, 0.0, 0.0, 0.0
+        for _ in range(min(a_end - a, b_end - b) // _TWO):
+            value_a, weight_a = value_a + sums[a], weight_a + sums[a + _ONE]
+            value_b, weight_b = value_b + sums[b], weight_b + sums[b + _ONE]
+            sums[a], sums[a + _ONE] = value_a, weight_a
+            sums[b], sums[b + _ONE] = value_b, weight_b
+            a += _TWO
+            b += _TWO
+        _run(sums, a, a_end, value_a, weight_a)
+        _run(sums, b, b_end, value_b, weight_b)
+
+
+@njit(inline="always", **_OPTIONS)
+def _run(sums, start, end, value, weight):
+    for at in range(start, end, _TWO):
+        value, weight = value + sums[at], weight + sums[at + _ONE]
+        sums[at], sums[at + _ONE] = value, weight
 
 
 @njit(**_OPTIONS)
@@ -632,14 +635,14 @@ def _partition(rows, spare, label, node, column, low, relabel):
 
 
 @njit(**_OPTIONS)
-def _finish_leaf(residual, scratch, weights, unit, node, value_at, learning_rate):
+def _finish_leaf(residual, scratch, sums, unit, node, value_at, learning_rate):
     """Close a node above the last level: its sums tell its part in the root's change."""
     value = _set_leaf(residual, scratch.rows, node, value_at, learning_rate)
-    _book_counts(weights, unit, value, scratch.drop, scratch.growth)
+    _book_counts(sums, unit, value, scratch.drop, scratch.growth)
 
 
 @njit(**_OPTIONS)
-def _finish_leaves(table, residual, scratch, weights, unit, small, large, value_at, learning_rate):
+def _finish_leaves(table, residual, scratch, sums, unit, small, large, value_at, learning_rate):
     """Close two sisters on the last level.
 
     All rows of their parent are booked with the larger leaf's value, from the parent's counts; then
@@ -647,7 +650,7 @@ def _finish_leaves(table, residual, scratch, weights, unit, small, large, value_
     """
     large_value = _set_leaf(residual, scratch.rows, large, value_at, learning_rate)
     small_value = _set_leaf(residual, scratch.rows, small, value_at, learning_rate)
-    _book_counts(weights, unit, large_value, scratch.drop, scratch.growth)
+    _book_counts(sums, unit, large_value, scratch.drop, scratch.growth)
     _book_rows(
         scratch.rows, small.start, small.end, table.codes, table.n_fine,
         small_value - large_value, abs(small_value) - abs(large_value), scratch.row_changes,
@@ -684,18 +687,18 @@ def _book_rows(rows, start, end, codes, n_fine, change, change_abs, pairs):
 
 
 @njit(**_FAST)
-def _book_counts(weight, unit, value, drop, growth):
+def _book_counts(sums, unit, value, drop, growth):
     """Book all rows of a node with one leaf value."""
     inverse, size = 1.0 / unit, abs(value)
-    for j in range(drop.shape[0]):
-        drop[j] += value * np.floor(weight[j] * inverse)
-    for j in range(growth.shape[0]):
-        growth[j] += size * np.floor(weight[j] * inverse)
+    for j in range(np.uint64(drop.shape[0])):
+        drop[j] += value * np.floor(sums[j + j + _ONE] * inverse)
+    for j in range(np.uint64(growth.shape[0])):
+        growth[j] += size * np.floor(sums[j + j + _ONE] * inverse)
 
 
 @njit(**_OPTIONS)
 def _carry(
-    pairs, first_bin, n_fine, n_numeric, drop, growth, residual, weight, packing, learning_rate
+    pairs, first_bin, n_fine, n_numeric, drop, growth, sums, packing, learning_rate
 ):
     """Bring the root's sums to the new residuals, and empty ``pairs``."""
     for c in range(first_bin.shape[0] - 1):
@@ -711,28 +714,28 @@ def _carry(
                 change_abs += pairs[j + j + _ONE]
                 pairs[j + j + _ONE] = 0.0
                 growth[j] += change_abs
-    for j in range(drop.shape[0]):
-        residual[j] -= learning_rate * drop[j]
-    _loosen(growth, weight, packing, learning_rate)
+    for j in range(np.uint64(drop.shape[0])):
+        sums[j + j] -= learning_rate * drop[j]
+    _loosen(growth, sums, packing, learning_rate)
 
 
 @njit(**_FAST)
-def _loosen(growth, weight, packing, learning_rate):
+def _loosen(growth, sums, packing, learning_rate):
     """A row's packed |r| grows by at most lr |value| · scale, rounded up: one more per row, and one
     per bin for the rounding of running sums here.
     """
     inverse, scale = 1.0 / packing.unit, learning_rate * packing.scale
-    for j in range(growth.shape[0]):
+    for j in range(np.uint64(growth.shape[0])):
         added = np.ceil(max(growth[j], 0.0) * scale)
-        weight[j] += added + np.floor(weight[j] * inverse) + (j + 1.0)
+        sums[j + j + _ONE] += added + np.floor(sums[j + j + _ONE] * inverse) + (j + 1.0)
 
 
 # --- small things ----------------------------------------------------------------------------
 
 
 @njit(inline="always", **_OPTIONS)
-def _count(weight, unit):
-    return np.int64(np.floor(weight / unit))
+def _count(sums, j, unit):
+    return np.int64(np.floor(sums[2 * j + 1] / unit))
 
 
 @njit(inline="always", **_OPTIONS)
