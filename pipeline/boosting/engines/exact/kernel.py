@@ -54,6 +54,7 @@ TIE = 1e-11
 # scikit-learn makes a leaf of a node whose variance is at most this.
 PURE = np.finfo(np.float64).eps
 STALE = 0.15  # how much of Σ|r| the root's bounds may be off before they are made anew
+SHRUNK = 1e-3  # at this share of their first size, residuals are summed anew in all columns
 
 _ONE, _TWO = np.uint64(1), np.uint64(2)
 _ENTRY: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
@@ -204,7 +205,7 @@ def grow_trees(table, residual, trees, depth, learning_rate, seed):
     unit = 2.0 ** (52 - np.ceil(np.log2(n + 1.0)))
     packing = Packing(unit, 1.0)
     everything = 2 * table.first_bin[table.n_fine] - 2  # f's last bin holds all rows
-    fresh = 0.0  # the packed Σ|r| when the bounds were made
+    fresh, first_largest = 0.0, 0.0  # the packed Σ|r| and max|r| when sums were last made anew
     for tree in range(n_trees):
         for i in range(n):
             scratch.rows[i] = i
@@ -214,7 +215,10 @@ def grow_trees(table, residual, trees, depth, learning_rate, seed):
                 break  # nothing left to fit: the remaining trees are zero
             packing = Packing(unit, min(unit / 4.0 / (n + 1.0) / largest, 1e200))
             _weigh(residual, scratch.weight, packing)
-            _collect(table, residual, scratch, 0, n, carried, unit)
+            n_columns = table.n_fine  # the others are carried well enough until residuals shrink
+            if tree == 0 or largest < SHRUNK * first_largest:
+                n_columns, first_largest = table.codes.shape[1], largest
+            _collect(table, residual, scratch, 0, n, carried, unit, n_columns)
             fresh = carried[everything + 1] - n * unit
         else:
             _weigh(residual, scratch.weight, packing)
@@ -283,7 +287,10 @@ def _grow(
             )  # fmt: skip
         else:
             child = levels[place + 1]
-            _collect(table, residual, scratch, small.start, small.end, child, packing.unit)
+            _collect(
+                table, residual, scratch, small.start, small.end, child, packing.unit,
+                table.codes.shape[1],
+            )  # fmt: skip
             _subtract(sums, child, levels[place])
             _push(scratch, place, large)
             _push(scratch, place + 1, small)
@@ -549,19 +556,20 @@ def _is_pure(residual, rows, node, gain):
 
 
 @njit(**_OPTIONS)
-def _collect(table, residual, scratch, start, end, sums, unit):
-    """The sums of the rows in a range of the row list."""
-    sums[:] = 0.0
+def _collect(table, residual, scratch, start, end, sums, unit, n_columns):
+    """The sums of the rows in a range of the row list, in the first ``n_columns`` columns."""
+    sums[: 2 * table.first_bin[n_columns]] = 0.0
     _add_rows(
-        scratch.rows, start, end, table.codes, table.n_fine, residual, scratch.weight, unit, sums
-    )
-    _accumulate(sums, table.first_bin, table.n_numeric)
+        scratch.rows, start, end, table.codes, table.n_fine, n_columns, residual, scratch.weight,
+        unit, sums,
+    )  # fmt: skip
+    _accumulate(sums, table.first_bin, min(table.n_numeric, n_columns))
 
 
 @njit(**_OPTIONS)
-def _add_rows(rows, start, end, codes, n_fine, residual, row_weight, unit, sums):
+def _add_rows(rows, start, end, codes, n_fine, n_columns, residual, row_weight, unit, sums):
     """Add residual and weight of each row to its bin in every column."""
-    fine, all_columns = np.uint64(n_fine), np.uint64(codes.shape[1])
+    fine, columns = np.uint64(n_fine), np.uint64(n_columns)
     for q in range(np.uint64(start), np.uint64(end)):
         i = rows[q]
         value, weight = residual[i], row_weight[i]
@@ -569,7 +577,7 @@ def _add_rows(rows, start, end, codes, n_fine, residual, row_weight, unit, sums)
             at = np.uint64(codes[i, c])
             sums[at] += value
             sums[at + _ONE] += weight
-        for c in range(fine, all_columns):
+        for c in range(fine, columns):
             at = np.uint64(codes[i, c])
             sums[at] += value
             sums[at + _ONE] += unit
