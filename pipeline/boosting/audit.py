@@ -40,8 +40,9 @@ MAX_DEPTH = 8  # a row's leaf fits a byte
 
 _FEATURE, _THRESHOLD, _VALUE = 0, 1, 2  # purposes of a random number
 _LOWEST, _HIGHEST = np.iinfo(np.int32).min, np.iinfo(np.int32).max
-_BANKS = 4  # independent accumulators hide the latency of adding to one leaf again and again
-_SMALL = 16  # below a sixteenth of the rows a node's rows are listed instead of masked
+_BANKS = 8  # independent accumulators hide the latency of adding to one leaf again and again
+_SMALL = 16  # where a node has less than a sixteenth of the rows and its first few features are
+_PATIENCE = 4  # constant, its rows are listed; looking at a list is quick, making one is not
 _MASK = (1 << 64) - 1
 
 
@@ -170,7 +171,7 @@ def _leaf_sums(x_keys, f_keys, low, high, residual, depth, seed, sums, counts):
     """Fill ``sums`` and ``counts`` (n_trees, 2^depth), which come as zeros."""
     n, (n_trees, n_leaves) = f_keys.shape[0], sums.shape
     place, rows = np.empty(n, np.uint8), np.empty(n + 1, np.uint32)
-    banks = np.empty(2 * _BANKS * n_leaves)
+    banks = np.empty(_BANKS * n_leaves)
     for tree in range(n_trees):
         place[:] = 0
         for level in range(depth):
@@ -178,38 +179,40 @@ def _leaf_sums(x_keys, f_keys, low, high, residual, depth, seed, sums, counts):
             # of this level that is still to be split.
             for k in range((1 << level) - 1, -1, -1):
                 label = np.uint8(k)
-                count, members = _members(place, label, level, rows)
+                count = _count(place, label)
                 feature, threshold = np.int64(0), np.int32(_HIGHEST)  # all rows go left
                 if count > 1:
                     feature, threshold = _random_split(
-                        x_keys, f_keys, low, high, place, label, level, members, tree, seed
+                        x_keys, f_keys, low, high, place, label, level, count, rows, tree, seed
                     )
                 _descend(place, label, _column(x_keys, f_keys, feature), threshold)
         _accumulate(place, residual, banks, sums[tree], counts[tree])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _random_split(x_keys, f_keys, low, high, place, label, level, members, tree, seed):
+def _random_split(x_keys, f_keys, low, high, place, label, level, count, rows, tree, seed):
     """A feature that varies on the node's rows and a threshold key; all rows go left if none."""
-    n_features = low.shape[0]
+    n_features, members = low.shape[0], rows[:0]
     node = (1 << level) + np.int64(label)
     tries = 4 * n_features
     for attempt in range(tries):
+        if attempt == _PATIENCE and count * _SMALL <= place.shape[0]:
+            members = _members(place, label, rows)
         feature = np.int64(draw(seed, tree, node, _FEATURE, attempt) * n_features)
         smallest, largest = _range(x_keys, f_keys, low, high, place, label, level, members, feature)
         if smallest < largest:
             return feature, _threshold(smallest, largest, draw(seed, tree, node, _THRESHOLD, 0))
     # Almost all features are constant here: choose among the others directly.
     varying = np.empty(n_features, np.int64)
-    count = 0
+    n_varying = 0
     for other in range(n_features):
         smallest, largest = _range(x_keys, f_keys, low, high, place, label, level, members, other)
         if smallest < largest:
-            varying[count] = other
-            count += 1
-    if count == 0:
+            varying[n_varying] = other
+            n_varying += 1
+    if n_varying == 0:
         return np.int64(0), np.int32(_HIGHEST)
-    chosen = varying[np.int64(draw(seed, tree, node, _FEATURE, tries) * count)]
+    chosen = varying[np.int64(draw(seed, tree, node, _FEATURE, tries) * n_varying)]
     smallest, largest = _range(x_keys, f_keys, low, high, place, label, level, members, chosen)
     return chosen, _threshold(smallest, largest, draw(seed, tree, node, _THRESHOLD, 0))
 
@@ -220,20 +223,25 @@ def _column(x_keys, f_keys, feature):
 
 
 @njit(cache=True, nogil=True)
-def _members(place, label, level, rows):
-    """A node's row count, and its rows in the buffer ``rows``: none if it is better scanned."""
-    if level == 0:
-        return place.shape[0], rows[:0]
+def _count(place, label):
+    """A node's rows; counted in bytes by the hundred, as many at once as possible."""
     count = 0
-    for i in range(place.shape[0]):
-        count += place[i] == label
-    if count * _SMALL > place.shape[0]:
-        return count, rows[:0]
+    for start in range(0, place.shape[0], 128):
+        some = np.uint8(0)
+        for i in range(start, min(start + 128, place.shape[0])):
+            some = np.uint8(some + np.uint8(place[i] == label))
+        count += np.int64(some)
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _members(place, label, rows):
+    """A node's rows, in the buffer ``rows``."""
     filled = np.uint64(0)
-    for i in range(place.shape[0]):
+    for i in range(np.uint64(place.shape[0])):
         rows[filled] = i
         filled += np.uint64(place[i] == label)
-    return count, rows[:count]
+    return rows[: np.int64(filled)]
 
 
 @njit(cache=True, nogil=True)
@@ -298,12 +306,10 @@ def _descend(place, k, column, threshold):
 @njit(cache=True, nogil=True)
 def _accumulate(place, residual, banks, sums, counts):
     banks[:] = 0.0
-    width = 2 * sums.shape[0]
-    for i in range(place.shape[0]):
-        slot = (i % _BANKS) * width + 2 * np.int64(place[i])
-        banks[slot] += residual[i]
-        banks[slot + 1] += 1.0
-    for bank in range(_BANKS):
-        for leaf in range(sums.shape[0]):
-            sums[leaf] += banks[bank * width + 2 * leaf]
-            counts[leaf] += banks[bank * width + 2 * leaf + 1]
+    n_leaves = sums.shape[0]
+    for i in range(np.uint64(place.shape[0])):
+        banks[(i % np.uint64(_BANKS)) * np.uint64(n_leaves) + np.uint64(place[i])] += residual[i]
+    for leaf in range(n_leaves):
+        counts[leaf] = _count(place, np.uint8(leaf))
+        for bank in range(_BANKS):
+            sums[leaf] += banks[bank * n_leaves + leaf]
