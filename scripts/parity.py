@@ -1,13 +1,15 @@
 """Full-length parity: all rounds of all strategies, exact against scikit-learn (some 20 minutes).
 
 Prints, per dataset and strategy, the largest difference of training predictions over all rounds and
-rows in units of the target's standard deviation; fails above 1e-9. Also, over several splits, how
-far held-out predictions of one round are from scikit-learn's, against scikit-learn reseeded.
+rows in units of the target's standard deviation; fails above 1e-9. Also, over several splits and
+seeds, how far held-out predictions of one round are from scikit-learn's, against scikit-learn
+reseeded; fails above 1.3.
 """
 
 from __future__ import annotations
 
 import sys
+from itertools import combinations
 
 import numpy as np
 
@@ -19,7 +21,8 @@ from pipeline.stages.fetch import fetch
 from pipeline.stages.preprocess import preprocess, split
 
 NAMES = ("diabetes", "german", "crime", "california", "adult")
-SPLITS = {"diabetes": 20, "german": 20, "crime": 8, "california": 6, "adult": 5}
+SPLITS = {"diabetes": 20, "german": 20, "crime": 10, "california": 8, "adult": 10}
+RESEEDED = 3  # fits of each engine per split, for all pairs between them
 
 
 def trajectory(name: str) -> float:
@@ -49,15 +52,18 @@ def held_out(name: str) -> float:
         data = split(design, config.dataset, seed)
         initial = fit_initial(config, data)
         residual = data.y_train - initial.train
-        first, second, exact = (
-            make_engine(engine, TreeSettings())
-            .bind(data.X_train)
-            .fit(initial.train, residual, random_state)[0]
-            .predict(data.X_test, initial.test)
-            for engine, random_state in (("sklearn", 0), ("sklearn", 1), ("exact", 2))
+        sklearn, exact = (
+            [
+                make_engine(engine, TreeSettings())
+                .bind(data.X_train)
+                .fit(initial.train, residual, random_state)[0]
+                .predict(data.X_test, initial.test)
+                for random_state in range(RESEEDED)
+            ]
+            for engine in ("sklearn", "exact")
         )
-        ours.append(np.abs(exact - first).mean())
-        theirs.append(np.abs(second - first).mean())
+        ours.append(np.mean([np.abs(a - b).mean() for a in exact for b in sklearn]))
+        theirs.append(np.mean([np.abs(a - b).mean() for a, b in combinations(sklearn, 2)]))
     ratio = float(np.mean(ours) / np.mean(theirs))
     print(
         f"{name:<12}held out, {len(ours)} splits: {ratio:.2f} times scikit-learn reseeded",

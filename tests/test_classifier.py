@@ -55,6 +55,19 @@ def test_round_from_zero_is_sklearns_gradient_boosting(rate, engine):
     np.testing.assert_allclose(ensemble.predict(X, np.zeros(2000)), h, atol=1e-12)
 
 
+@pytest.mark.parametrize("engine", ["exact", "sklearn"])
+def test_rare_class_is_boosted_as_by_sklearn(engine):
+    X, y = make_classification(3000, 6, weights=[0.96], flip_y=0.02, random_state=0)
+    zero = np.zeros(3000)
+    theirs = GradientBoostingClassifier(init="zero", n_estimators=30, random_state=0)
+    expected = theirs.fit(np.column_stack([X, zero]), y).decision_function(
+        np.column_stack([X, zero])
+    )
+    settings = TreeSettings(30, 3, 0.1)
+    _, h = fit_ensemble(make_engine(engine, settings).bind(X), y.astype(float), zero, settings, 0)
+    np.testing.assert_allclose(h, expected, atol=1e-8)
+
+
 @pytest.mark.parametrize("rescaling", ["unit", "relaxed", "adaptive"])
 def test_engines_agree_on_the_training_rows(rows, rescaling):
     X, y = rows
@@ -74,7 +87,16 @@ def test_certain_and_wrong_rows_are_not_thrown_to_infinity(engine):
     settings = TreeSettings(30, 2, 0.1)
     _, h = fit_ensemble(make_engine(engine, settings).bind(X), y, f, settings, 0)
     assert h[y == 1].min() > 0
-    assert np.abs(h).max() <= 30 * 0.1 * LARGEST_LOGIT + 1e-9
+    assert np.abs(h).max() <= 30 * LARGEST_LOGIT + 1e-9
+
+
+def test_vanished_curvature_moves_rows_the_right_way():
+    y = np.array([0.0, 0.0, 1.0, 1.0])
+    f = np.array([800.0, 800.0, -800.0, -800.0])  # certain, wrong, and the curvature is zero
+    settings = TreeSettings(1, 1, 0.1)
+    fitter = make_engine("exact", settings).bind(np.arange(4.0)[:, None])
+    _, h = fit_ensemble(fitter, y, f, settings, 0)
+    np.testing.assert_allclose(h, LARGEST_LOGIT * np.array([-1, -1, 1, 1]))
 
 
 def test_any_two_labels_may_be_used(rows):

@@ -1,6 +1,7 @@
-"""Algorithm 1 for the squared loss, as one loop over rounds.
+"""Algorithm 1 as one loop over rounds.
 
-f_{t+1} = w_t (f_t + η h_t), where h_t is an ensemble fitted to y − f_t on the features (x, f_t).
+f_{t+1} = w_t (f_t + η h_t), where h_t is an ensemble fitted on the features (x, f_t); for the
+squared loss, to y − f_t.
 """
 
 from __future__ import annotations

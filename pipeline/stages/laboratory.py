@@ -66,7 +66,7 @@ def exact_rounds(
 
 
 def gbdt_rounds(config: Config, bench: Workbench) -> Iterator[dict[str, Any]]:
-    """ε_t of the rounds of a Unit run with the paper's GBDT, and the share of rows of their own f.
+    """ε_t of the rounds of a Unit run with the paper's GBDT, and f_t's values per row.
 
     ε_t and the gap are in units of the target, √(2ε_t/n) and ‖Δ_t‖/(η√n), as they enter the bound.
     """
@@ -91,7 +91,11 @@ def error_of_gbdt_rounds(measured: pd.DataFrame) -> Finding:
     bound = measured["gap"] + measured["epsilon_high"]
     dominated = measured["epsilon_low"] > measured["gap"]
     since = measured[~dominated].groupby("dataset")["round"].max() + 1
-    rounds = [f"{name} {since.get(name, 0)}" for name in measured["dataset"].unique()]
+    last = measured["round"].max()
+    rounds = [
+        f"{name} {since.get(name, 0) if since.get(name, 0) <= last else 'none'}"
+        for name in measured["dataset"].unique()
+    ]
     return Finding(
         "G1",
         "Eq. (6), on GBDTs",

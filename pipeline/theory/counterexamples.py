@@ -39,7 +39,7 @@ def not_quadratic(epsilon: float) -> tuple[float, float]:
     """A = e₁e₁ᵀ, y = (1, 1, 0), f_0 = y − ε e₃: ‖r_1‖/‖r_0‖ as it is, and as the lemma has it."""
     A = np.diag([1.0, 0.0, 0.0])
     y, f = np.array([1.0, 1.0, 0.0]), np.array([1.0, 1.0, -epsilon])
-    actual, stated = residual_lemma(y, f, A)
+    actual, stated, _ = residual_lemma(y, f, A)
     return float(np.linalg.norm(actual)) / epsilon, float(np.linalg.norm(stated)) / epsilon
 
 

@@ -3,9 +3,10 @@
 The lab's classes of weak learners are small, so a few hundred rows of a dataset, its forest and the
 leading directions of its features make an instance like the random ones.
 
-A GBDT's rounds are no exact oracle. Its error ε_t = V(f_t + h_t) − min V(f_t + h), over all sums h
-of trees on (x, f), can be bracketed: rows with equal x and f cannot be told apart by any tree, and
-rows with different f can be told apart by stumps on f alone. Hence, with W(cells) half the sum of
+A GBDT's rounds are no exact oracle. Read assumption (A3) with all trees of the round's depth on
+(x, f) as weak learners; then ε_t = V(f_t + h_t) − min V(f_t + h) over all sums h of such trees, and
+it can be bracketed: rows with equal x and f cannot be told apart by any tree, and rows with
+different f can be told apart by stumps on f alone. Hence, with W(cells) half the sum of
 squares of the residuals around their cell's mean,
 
     W(cells of equal (x, f)) ≤ min V ≤ W(cells of equal f).
@@ -67,7 +68,7 @@ class OracleError:
     @property
     def high(self) -> float:
         """An upper bound on ε_t."""
-        return self.loss - self.least_low
+        return max(self.loss - self.least_low, 0.0)
 
 
 def oracle_error(X: Floats, f: Floats, residual: Floats, h: Floats) -> OracleError:
@@ -96,7 +97,8 @@ def equal_values(f: Floats) -> np.ndarray:
     """Cells of f between which a stump can always cut: further apart than scikit-learn's 1e-7."""
     values = f.astype(np.float32)
     order = np.argsort(values, kind="stable")
-    apart = np.diff(values[order]) > FEATURE_THRESHOLD
+    ranked = values[order]
+    apart = ranked[1:] > ranked[:-1] + FEATURE_THRESHOLD
     cell = np.empty(len(f), np.int64)
     cell[order] = np.concatenate([[0], np.cumsum(apart)])
     return cell

@@ -94,10 +94,17 @@ def smallest_gap_sharp(t: Trajectory) -> Check:
     return Check(float(t.gaps.min()), sharp_gap_bound(t.eta, t.loss[0], t.n_rounds))
 
 
-def log_loss_average_gap(t: LogTrajectory) -> Check:
-    """Theorem 4.1 for the log-loss with m measured along the trajectory and an exact oracle."""
-    bound = 4 * t.eta / t.convexity * t.loss[0] / len(t.h)
-    return Check(float(np.square(t.gaps).mean()), float(bound))
+def log_loss_bounds(t: LogTrajectory) -> tuple[Check, Check, Check]:
+    """Theorem 4.1 for the log-loss with m measured along the trajectory and an exact oracle.
+
+    Loss, average squared gap, and smallest gap.
+    """
+    bound = float(4 * t.eta / t.convexity * t.loss[0] / len(t.h))
+    return (
+        Check(float(np.diff(t.loss).max()) / t.loss[0], ROUNDING),
+        Check(float(np.square(t.gaps).mean()), bound),
+        Check(float(t.gaps.min()), float(np.sqrt(bound))),
+    )
 
 
 # --- the multicalibration error and the gap ------------------------------------------------------
@@ -156,19 +163,24 @@ def alpha_by_descent(y: Floats, f: Floats, groups: Groups, h: Floats) -> Check:
     return Check(groups.alpha(y, f), float(bound))
 
 
-def alpha_by_gap(
-    y: Floats, f: Floats, groups: Groups, h: Floats, eta: float, *, as_in_a3: bool
-) -> Check:
+def alpha_by_gap(y: Floats, f: Floats, groups: Groups, h: Floats, eta: float) -> Check:
     """The appendix's proposition: α ≤ 2/√(1 − L) · C_T · √(φ_T + ε_T).
 
-    ε_T is that of (A3), zero for an exact oracle, or the proposition's own, which also counts what
-    the step size leaves undone.
+    h is the best step and f + ηh the next predictor; ε_T is how far that is from the best.
     """
-    n = len(y)
-    phi = 0.25 / 2 * np.square(eta * h).mean()
-    epsilon = 0.0 if as_in_a3 else (log_loss(y, f + eta * h) - log_loss(y, f + h)) / n
-    bound = 2 / np.sqrt(0.75) * groups.constant(f) * np.sqrt(phi + max(epsilon, 0.0))
+    epsilon = (log_loss(y, f + eta * h) - log_loss(y, f + h)) / len(y)
+    bound = 2 / np.sqrt(0.75) * groups.constant(f) * np.sqrt(_phi(h, eta) + max(epsilon, 0.0))
     return Check(groups.alpha(y, f), float(bound))
+
+
+def decrease_by_gap(y: Floats, f: Floats, h: Floats, eta: float) -> Check:
+    """A step in the proposition's proof: the loss decreases by at most φ_T."""
+    return Check((log_loss(y, f) - log_loss(y, f + eta * h)) / len(y), _phi(h, eta))
+
+
+def _phi(h: Floats, eta: float) -> float:
+    """φ_T = (L/2) mean (f_{T+1} − f_T)², L = 1/4."""
+    return float(0.25 / 2 * np.square(eta * h).mean())
 
 
 # --- Theorem 4.2 and its lemmas: the linear rate -------------------------------------------------
@@ -195,7 +207,7 @@ def linear_rate(t: Trajectory) -> Check:
 def projector_difference(Bu: Floats, Bv: Floats) -> tuple[Check, Check]:
     """‖A_u − A_v‖ by ‖B_u − B_v‖: the paper's bound, and the sharper one ‖B_u − B_v‖/δ.
 
-    Both need matrices of equal rank.
+    δ is the smaller of the two smallest singular values that are not zero.
     """
     u, v = project(Bu), project(Bv)
     measured = float(np.linalg.norm(u.matrix() - v.matrix(), 2))
@@ -274,6 +286,16 @@ def smallest_gap_relaxed(t: Trajectory) -> Check:
     return Check(float(t.gaps.min()), float(np.sqrt(k / t.n_rounds)))
 
 
+def relaxed_error(t: Trajectory) -> Check:
+    """Bᵀr_t = ((1 − w_t)Bᵀf_t + BᵀΔ_t)/(ηw_t); the round with the largest error."""
+    checks = []
+    for k in range(t.n_rounds):
+        pull = ((1 - t.w[k]) * t.f[k] + t.f[k + 1] - t.f[k]) / (t.eta * t.w[k])
+        size = t.A[k].largest * float(np.linalg.norm(t.r[k]) + np.linalg.norm(t.y) / t.eta)
+        checks.append(identity(t.B[k].T @ t.r[k], t.B[k].T @ pull, scale=size))
+    return max(checks, key=lambda c: c.measured)
+
+
 # --- Theorem 4.6: adaptive weights ---------------------------------------------------------------
 
 
@@ -319,13 +341,17 @@ def eigenvalues(A: Floats, v: Floats, eta: float) -> Check:
     return Check(float(np.abs(measured - stated).max()), 1e-7)
 
 
-def residual_lemma(y: Floats, f: Floats, A: Floats) -> tuple[Floats, Floats]:
-    """Adaptive, η = 1: the next residual, and what the lemma behind the quadratic rate says."""
+def residual_lemma(y: Floats, f: Floats, A: Floats) -> tuple[Floats, Floats, Floats]:
+    """Adaptive, η = 1: the next residual, what Lemma A.8 says of it, and what is true.
+
+    With q = (I − A)r and φ = y − q it is ((yᵀφ)q − (qᵀφ)y)/‖φ‖².
+    """
     r = y - f
     phi = f + A @ r
     actual = y - (y @ phi) / (phi @ phi) * phi
     left = r - A @ r
-    return actual, (y @ (A @ r)) / np.square(y - left).sum() * left
+    true = ((y @ phi) * left - (left @ phi) * y) / (phi @ phi)
+    return actual, (y @ (A @ r)) / np.square(y - left).sum() * left, true
 
 
 # --- the hybrid algorithm ------------------------------------------------------------------------
@@ -342,6 +368,14 @@ def hybrid_rate(y: Floats, f: Floats, strong: Floats, eta: float, gamma: float) 
     bound = hybrid_kappa(eta, gamma) * r[:-1] + eta * gamma * np.linalg.norm(y - strong)
     k = int((r[1:] / bound).argmax())
     return Check(float(r[1:][k]), float(bound[k]))
+
+
+def hybrid_distance(y: Floats, f: Floats, strong: Floats, eta: float, gamma: float) -> Check:
+    """‖y − f_T‖ ≤ κ^T‖y − f_0‖ + ηγ/(1 − κ)‖y − ŷ‖; f (T + 1, n)."""
+    kappa = hybrid_kappa(eta, gamma)
+    start, end = (float(np.linalg.norm(y - g)) for g in (f[0], f[-1]))
+    bound = kappa ** (len(f) - 1) * start + eta * gamma / (1 - kappa) * np.linalg.norm(y - strong)
+    return Check(end, float(bound))
 
 
 def hybrid_error(

@@ -705,9 +705,7 @@ def _book_counts(sums, unit, value, drop, growth):
 
 
 @njit(**_OPTIONS)
-def _carry(
-    pairs, first_bin, n_fine, n_numeric, drop, growth, sums, packing, learning_rate
-):
+def _carry(pairs, first_bin, n_fine, n_numeric, drop, growth, sums, packing, learning_rate):
     """Bring the root's sums to the new residuals, and empty ``pairs``."""
     for c in range(first_bin.shape[0] - 1):
         change, change_abs = 0.0, 0.0
