@@ -66,7 +66,7 @@ bench: setup ## speed of the exact engine against scikit-learn, LightGBM and XGB
 	$(RUN) scripts/bench.py scaling
 	$(RUN) scripts/bench.py grid
 
-parity: setup ## all rounds of the exact engine against scikit-learn (20 minutes)
+parity: setup ## all rounds of the exact engine against scikit-learn (half an hour)
 	$(RUN) scripts/parity.py
 
 lock: setup ## recompute requirements.lock from pyproject.toml (needs a network)

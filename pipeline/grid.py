@@ -371,7 +371,7 @@ class _Pool:
         self.executor = self._start()
 
     def _start(self) -> ProcessPoolExecutor:
-        # Forked workers share the designs' memory and start at once; nothing here runs threads.
+        # Forked workers share the designs' memory and start at once; no thread of ours runs.
         method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
         return ProcessPoolExecutor(
             self.slots,

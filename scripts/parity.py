@@ -1,4 +1,4 @@
-"""Full-length parity: all rounds of all strategies, exact against scikit-learn (some 20 minutes).
+"""Full-length parity: all rounds of all strategies, exact against scikit-learn (half an hour).
 
 Prints, per dataset and strategy, the largest difference of training predictions over all rounds and
 rows in units of the target's standard deviation; fails above 1e-9. Also, over several splits and
@@ -40,7 +40,7 @@ def trajectory(name: str) -> float:
         pairs = zip(ours.steps_, reference.steps_, strict=True)
         distance = max(np.abs(a.f - b.f).max() for a, b in pairs) / data.y_train.std()
         print(f"{name:<12}{strategy:<10}20 rounds: {distance:.1e} sd", flush=True)
-        worst = max(worst, float(distance))
+        worst = float(np.maximum(worst, distance))  # a NaN stays
     return worst
 
 
@@ -74,9 +74,9 @@ def held_out(name: str) -> float:
 
 def main() -> int:
     names = sys.argv[1:] or NAMES
-    worst = max(trajectory(name) for name in names)
-    ratio = max(held_out(name) for name in names)
-    return int(worst > 1e-9 or ratio > 1.3)
+    worst = np.max([trajectory(name) for name in names])
+    ratio = np.max([held_out(name) for name in names])
+    return int(not (worst <= 1e-9 and ratio <= 1.3))
 
 
 if __name__ == "__main__":

@@ -96,10 +96,20 @@ def test_equals_the_slow_definition(seed, n, d, depth, reading):
 
 
 def test_equals_the_slow_definition_where_small_nodes_are_listed_rather_than_scanned():
-    X, f, residual = awkward_table(4, 1500, 12)
+    X, f, residual = awkward_table(4, 1500, 3)
+    rare = (np.random.default_rng(0).random((1500, 40)) < 0.002).astype(float)
+    X = np.column_stack([X, rare])  # in a small node nearly all of these are constant
     for reading in READINGS:
         ours = Auditor(X, n_trees=5, depth=4, seed=9).error(f, residual, reading)
         assert ours == pytest.approx(slow_error(X, f, residual, 5, 4, 9, reading), rel=1e-9)
+
+
+def test_equals_the_slow_definition_at_the_greatest_depth():
+    X, f, residual = awkward_table(6, 700, 5)
+    ours = Auditor(X, n_trees=3, depth=8, seed=1).error(f, residual)
+    assert ours == pytest.approx(slow_error(X, f, residual, 3, 8, 1, "leaf_indicators"), rel=1e-9)
+    with pytest.raises(ValueError, match="depth=9"):
+        Auditor(X, depth=9)
 
 
 def test_worked_example_of_all_three_readings():

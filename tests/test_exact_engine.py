@@ -223,14 +223,51 @@ def test_too_many_rows_are_refused_before_anything_is_laid_out(monkeypatch):
         exact(np.ones((10, 1)), np.zeros(10), np.ones(10))
 
 
-def test_too_deep_trees_are_refused():
-    with pytest.raises(ValueError, match="max_depth=13: must be at most 12"):
-        exact(np.ones((5, 1)), np.zeros(5), np.ones(5), max_depth=13)
+@pytest.mark.parametrize("depth", [0, 13])
+def test_depths_it_cannot_store_are_refused(depth):
+    with pytest.raises(ValueError, match=f"max_depth={depth}: must be from 1 to 12"):
+        exact(np.ones((5, 1)), np.zeros(5), np.ones(5), max_depth=depth)
+
+
+def test_arrays_of_the_wrong_length_are_refused_by_name():
+    X, f, r = np.random.default_rng(0).random((20, 3)), np.zeros(20), np.ones(20)
+    fitter = make_engine("exact", TreeSettings(2)).bind(X)
+    for wrong in (np.ones(1), np.ones(19), np.ones(21), np.ones((20, 1))):
+        with pytest.raises(ValueError, match=r"residual: has shape .* instead of \(20,\)"):
+            fitter.fit(f, wrong, 0)
+        with pytest.raises(ValueError, match=r"f: has shape .* instead of \(20,\)"):
+            fitter.fit(wrong, r, 0)
+        with pytest.raises(ValueError, match="residual: has shape"):
+            fitter.grower(f, 0).grow(wrong)
+    ensemble, _ = fitter.fit(f, r, 0)
+    for columns_ in (2, 4):
+        with pytest.raises(ValueError, match=r"X: has shape \(20, .\) instead of \(n, 3\)"):
+            ensemble.predict(np.ones((20, columns_)), f)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("depth", [1, 12])
+def test_a_handful_of_rows_is_fitted_as_by_sklearn(n, depth):
+    X, f, y = np.arange(n, dtype=float)[:, None], np.zeros(n), np.arange(n) ** 2.0
+    size = {"n_trees": 5, "max_depth": depth}
+    np.testing.assert_allclose(exact(X, f, y, **size)[1], sklearn(X, f, y, **size)[1], atol=1e-12)
+
+
+@pytest.mark.parametrize(("rate", "depth"), [(0.9, 6), (0.6, 7)])
+def test_residuals_that_shrink_to_nothing_are_still_followed(rate, depth):
+    # Sums carried from tree to tree keep the rounding errors of the first, large residuals.
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 4, size=(3000, 3)).astype(float)
+    y = 1e8 * np.sin(X @ rng.normal(size=3))
+    size = {"n_trees": 80, "max_depth": depth, "learning_rate": rate}
+    ours, theirs = exact(X, np.zeros(3000), y, **size)[1], sklearn(X, np.zeros(3000), y, **size)[1]
+    assert np.abs(y - ours).max() <= 10 * np.abs(y - theirs).max()
 
 
 def test_more_bins_than_two_bytes_count_take_the_wider_path():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 250, size=(400, 220)).astype(float)
+    X[:, 0] = rng.normal(size=400)  # one fine column among the coarse ones
     y = rng.normal(size=400)
     assert columns.prepare(X).codes.dtype == np.uint32
     _, ours = exact(X, np.zeros(400), y, n_trees=5)

@@ -74,7 +74,7 @@ class Auditor:
         self._keys = np.ascontiguousarray(ordered_keys(X).T)
         self._low, self._high = self._keys.min(axis=1), self._keys.max(axis=1)
         self._n_trees, self._depth = n_trees, depth
-        self._seed = seed & _MASK
+        self._seed = int(seed) & _MASK
 
     def audit(self, f: Floats, residual: Floats) -> Leaves:
         """The leaf sums of ``residual`` (n,) in the trees drawn for predictions ``f`` (n,)."""

@@ -64,7 +64,8 @@ def fit_ensemble(
 class LogLossAdaptive:
     """w_t minimises the log-loss of w φ_t; the counterpart of `Adaptive` for classification.
 
-    Where the signs of φ_t separate the classes there is no minimum, and w_t is large.
+    Where the signs of φ_t separate the classes there is no minimum, and w_t is large; where every
+    row is beyond all doubt, it stays 1.
     """
 
     def weight(self, t: int, y: Floats, phi: Floats) -> float:  # noqa: ARG002

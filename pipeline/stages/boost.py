@@ -143,7 +143,8 @@ def run(
 def compile_kernels() -> None:
     """Compile what a run needs, or load it compiled; says so where that takes a while.
 
-    Called before workers start, so that they find it done.
+    Called before workers start, so that they find it done. (A table of over 32,000 bins has wider
+    codes, for which each process compiles again.)
     """
     from pipeline.boosting.engines.exact import kernel
 

@@ -27,7 +27,9 @@ from numpy.typing import NDArray
 Float32s = NDArray[np.float32]
 Rows = NDArray[np.uint32]
 
-FEATURE_THRESHOLD = np.float32(1e-7)  # scikit-learn's: closer values count as equal
+# scikit-learn's: closer values count as equal. (Compiled into the kernel, whose cache does not see
+# this file change: `make clean` after changing it.)
+FEATURE_THRESHOLD = np.float32(1e-7)
 COARSE_LIMIT = 256
 BUNDLE_LIMIT = 255
 MAX_ROWS = 2**24 - 1  # the kernel packs a row count and a sum into one float64
@@ -71,6 +73,7 @@ class Layout:
     order, values : (n_fine, n) sorted rows and values of the fine columns without f.
     block_start, block_end : (fine bins,) the place of each fine bin in ``order``, without f.
     divisible : (fine bins,) whether the bin has more than one value, without f.
+    n_blocks : about how many blocks a fine column has.
     f_width : how many bins are set aside for f.
     """
 

@@ -12,7 +12,7 @@ from pipeline.boosting.engines.base import Floats, TreeSettings
 from pipeline.boosting.engines.exact import kernel
 from pipeline.boosting.engines.exact.columns import Layout, as_float32, cut, prepare
 
-MAX_DEPTH = 12  # a node's label fits two bytes, and a tree is stored whole
+MAX_DEPTH = 12  # a tree is stored whole, 2^depth leaves
 LARGEST_RESIDUAL = 1e140  # sums of squares stay finite
 
 
@@ -21,11 +21,14 @@ class ExactEnsemble:
     """Fitted trees over (x, f); ``start`` is the mean of the residuals they were fitted to."""
 
     trees: kernel.Trees
+    n_features: int  # f not counted
     start: float
     learning_rate: float
 
     def predict(self, X: Floats, f: Floats) -> Floats:
         """h(x, f); see `Ensemble`."""
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise ValueError(f"X: has shape {X.shape} instead of (n, {self.n_features})")
         rows = np.column_stack([as_float32(X, "X"), as_float32(f, "f")])
         out = np.full(len(rows), self.start)
         kernel.predict(self.trees, self.learning_rate, rows, out)
@@ -43,7 +46,7 @@ class ExactGrower:
 
     def grow(self, residual: Floats) -> NDArray[np.intp]:
         """See `Grower`."""
-        _check_residual(residual)
+        _check(residual, len(self.table.f), "residual", LARGEST_RESIDUAL)
         tree, depth = kernel.Trees.empty(1, self.settings.max_depth), self.settings.max_depth
         seed = np.uint64(self.seed + (len(self.grown) << 32))
         kernel.grow_trees(self.table, residual.copy(), tree, depth, 0.0, seed)
@@ -58,7 +61,8 @@ class ExactGrower:
         for k, (tree, of_leaves) in enumerate(zip(self.grown, values, strict=True)):
             trees.feature[k], trees.threshold[k] = tree.feature[0], tree.threshold[0]
             trees.value[k, : len(of_leaves)] = of_leaves
-        return ExactEnsemble(trees, 0.0, self.settings.learning_rate)
+        n_features = len(self.table.features)
+        return ExactEnsemble(trees, n_features, 0.0, self.settings.learning_rate)
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class ExactFitter:
 
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[ExactEnsemble, Floats]:
         """Fit a round; see `Fitter`."""
-        _check_residual(residual)
+        _check(residual, self.layout.features.shape[1], "residual", LARGEST_RESIDUAL)
         start = float(np.average(residual))
         left = residual - start
         table = _with_f(self.layout, f)
@@ -79,7 +83,8 @@ class ExactFitter:
         kernel.grow_trees(
             table, left, trees, settings.max_depth, settings.learning_rate, np.uint64(seed)
         )
-        return ExactEnsemble(trees, start, settings.learning_rate), residual - left
+        n_features = len(self.layout.features)
+        return ExactEnsemble(trees, n_features, start, settings.learning_rate), residual - left
 
     def grower(self, f: Floats, seed: int) -> ExactGrower:
         """See `Fitter`."""
@@ -94,18 +99,27 @@ class ExactEngine:
 
     def bind(self, X: Floats) -> ExactFitter:
         """See `Engine`."""
-        if self.settings.max_depth > MAX_DEPTH:
-            raise ValueError(f"max_depth={self.settings.max_depth}: must be at most {MAX_DEPTH}")
+        if not 1 <= self.settings.max_depth <= MAX_DEPTH:
+            raise ValueError(
+                f"max_depth={self.settings.max_depth}: must be from 1 to {MAX_DEPTH} for "
+                "engine='exact'"
+            )
         return ExactFitter(prepare(X), self.settings)
 
 
-def _check_residual(residual: Floats) -> None:
-    if not np.abs(residual).max() < LARGEST_RESIDUAL:  # a NaN compares false
-        raise ValueError("residual: holds NaN, infinity or a value too large to be squared")
+def _check(values: Floats, n: int, name: str, largest: float) -> None:
+    """Compiled code trusts its inputs."""
+    if values.shape != (n,):
+        raise ValueError(f"{name}: has shape {values.shape} instead of ({n},)")
+    if not np.abs(values).max() < largest:  # a NaN compares false
+        raise ValueError(f"{name}: holds NaN, infinity or a value too large to be squared")
 
 
 def _with_f(layout: Layout, f: Floats) -> kernel.Table:
     """The layout with the column of f sorted, cut and coded."""
+    n = layout.features.shape[1]
+    if f.shape != (n,):
+        raise ValueError(f"f: has shape {f.shape} instead of ({n},)")
     values = as_float32(f, "f")
     blocks = cut(values, layout.n_blocks)
     place = layout.n_fine

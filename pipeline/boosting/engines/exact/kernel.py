@@ -54,10 +54,12 @@ TIE = 1e-11
 # scikit-learn makes a leaf of a node whose variance is at most this.
 PURE = np.finfo(np.float64).eps
 STALE = 0.15  # how much of Σ|r| the root's bounds may be off before they are made anew
-SHRUNK = 1e-3  # at this share of their first size, residuals are summed anew in all columns
+SHRUNK = 1e-3  # and at this share of their former size, residuals are summed anew in all columns
 
 _ONE, _TWO = np.uint64(1), np.uint64(2)
 _ENTRY: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+# Inside, numba's reference counting is off: it took a quarter of the time on small tables. Such a
+# function must not allocate, nor return a view of an array unless it is inlined.
 _OPTIONS: dict[str, Any] = _ENTRY | {"_nrt": False}
 # Without NaN, infinity and signed zeros to mind, the loops vectorise. Divisions by zero happen, in
 # bins whose result is then replaced by −1.
@@ -135,7 +137,6 @@ class Candidate(NamedTuple):
     before: int
     after: int
     left_sum: float
-    left_count: int
 
 
 class Node(NamedTuple):
@@ -205,7 +206,8 @@ def grow_trees(table, residual, trees, depth, learning_rate, seed):
     unit = 2.0 ** (52 - np.ceil(np.log2(n + 1.0)))
     packing = Packing(unit, 1.0)
     everything = 2 * table.first_bin[table.n_fine] - 2  # f's last bin holds all rows
-    fresh, first_largest = 0.0, 0.0  # the packed Σ|r| and max|r| when sums were last made anew
+    fresh = 0.0  # the packed Σ|r| when the bounds were last made anew
+    former = 0.0  # max|r| when all columns were last summed anew
     for tree in range(n_trees):
         for i in range(n):
             scratch.rows[i] = i
@@ -216,8 +218,8 @@ def grow_trees(table, residual, trees, depth, learning_rate, seed):
             packing = Packing(unit, min(unit / 4.0 / (n + 1.0) / largest, 1e200))
             _weigh(residual, scratch.weight, packing)
             n_columns = table.n_fine  # the others are carried well enough until residuals shrink
-            if tree == 0 or largest < SHRUNK * first_largest:
-                n_columns, first_largest = table.codes.shape[1], largest
+            if tree == 0 or largest < SHRUNK * former:
+                n_columns, former = table.codes.shape[1], largest
             _collect(table, residual, scratch, 0, n, carried, unit, n_columns)
             fresh = carried[everything + 1] - n * unit
         else:
@@ -321,7 +323,7 @@ def _pop(scratch, place):
 def _best_split(table, residual, scratch, sums, packing, node):
     """The split of largest gain; ties between features are broken at random."""
     n = node.end - node.start
-    best, ties = Candidate(-1.0, -1, 0, -1, -1, 0.0, 0), 0
+    best, ties = Candidate(-1.0, -1, 0, -1, -1, 0.0), 0
     if n < 2:
         return _complete(table, scratch.label, sums, packing.unit, node, best)
     unit, mean = packing.unit, node.total / n
@@ -346,16 +348,14 @@ def _best_split(table, residual, scratch, sums, packing, node):
             best, ties = _prefer(best, ties, candidate, scratch.random)
         elif c < n_numeric:
             j = _first_reaching(gain, first_bin[c], largest)
-            count = _count(sums, j, unit)
-            candidate = Candidate(largest, c, j, -1, -1, sums[2 * j], count)
+            candidate = Candidate(largest, c, j, -1, -1, sums[2 * j])
             best, ties = _prefer(best, ties, candidate, scratch.random)
         else:
             for j in range(first_bin[c], first_bin[c + 1] - 1):
                 if gain[j] >= enough:
                     # The rest has the feature's lower value and goes left.
-                    count = n - _count(sums, j, unit)
                     rest = node.total - sums[2 * j]
-                    candidate = Candidate(gain[j], c, j, -1, -1, rest, count)
+                    candidate = Candidate(gain[j], c, j, -1, -1, rest)
                     best, ties = _prefer(best, ties, candidate, scratch.random)
         known = max(known, best.gain)
     return _complete(table, scratch.label, sums, unit, node, best)
@@ -446,7 +446,7 @@ def _fine_candidate(
     column, first, last, border_gain, enough, node, n, mean, unit,
 ):  # fmt: skip
     """The best split of a fine column, on a border or inside a block, if it gains ``enough``."""
-    best = Candidate(enough, -1, 0, -1, -1, 0.0, 0)
+    best = Candidate(enough, -1, 0, -1, -1, 0.0)
     border = last  # the bin after which the best border lies
     if border_gain >= enough:
         border = _first_reaching(gains, first, border_gain)
@@ -459,7 +459,7 @@ def _fine_candidate(
                 sum0, count0, column, j, best, places,
             )  # fmt: skip
         if j == border and _improves(border_gain, best):
-            best = Candidate(border_gain, column, j, -1, -1, sums[2 * j], _count(sums, j, unit))
+            best = Candidate(border_gain, column, j, -1, -1, sums[2 * j])
     return best
 
 
@@ -492,7 +492,7 @@ def _scan(
             if excess * excess >= best.gain * product:
                 gain = _gain(left_sum, np.float64(count), n, mean)
                 if _improves(gain, best):
-                    best = Candidate(gain, column, j, previous, q, left_sum, count)
+                    best = Candidate(gain, column, j, previous, q, left_sum)
         previous = q
         left_sum += residual[order[q]]
         count += 1
@@ -540,7 +540,11 @@ def _complete(table, label, sums, unit, node, best):
 
 @njit(**_OPTIONS)
 def _is_pure(residual, rows, node, gain):
-    """scikit-learn's stopping rule; the variance is at least the gain, so it is rarely needed."""
+    """scikit-learn's stopping rule; the variance is at least the gain, so it is rarely needed.
+
+    (Where values are huge beside their spread, scikit-learn's variance cancels to nothing and it
+    stops early; this does not.)
+    """
     if gain > 2.0 * PURE:
         return False
     total, squares = 0.0, 0.0
