@@ -5,7 +5,7 @@ import sys
 from importlib.util import find_spec
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline import cli
@@ -135,6 +135,7 @@ def test_help_lists_every_key_with_what_it_allows_and_every_menu_choice():
             assert choice in text
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.floats(allow_nan=True, allow_infinity=True))
 def test_eta_is_accepted_exactly_on_the_half_open_unit_interval(eta):
     overrides = [f"boosting.eta={eta!r}"]
