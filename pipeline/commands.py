@@ -114,7 +114,17 @@ def report(config: Config, overrides: Sequence[str], started: float | None = Non
         store, configs, config.experiment.seeds, standardised, overrides, wall
     )
     print(results.scorecard(statements))
+    _say_if_reduced(config)
     print(f"report: {store.root / 'report.html'}")
+
+
+def _say_if_reduced(config: Config) -> None:
+    grid_, full = config.experiment, load(["experiment=paper"]).experiment
+    if len(grid_.datasets) < len(full.datasets) or len(grid_.seeds) < len(full.seeds):
+        print(
+            f"a reduced grid ({len(grid_.datasets)} datasets, {len(grid_.seeds)} seeds): its "
+            "verdicts say little; those of experiment=paper count"
+        )
 
 
 def reproduce(config: Config, overrides: Sequence[str]) -> None:
@@ -134,9 +144,9 @@ def theory(config: Config, overrides: Sequence[str]) -> None:
     _require_reportable(config)
     boost.compile_kernels()
     log.info("checking the paper's statements (about a minute) ...")
-    folder = Path(config.output_dir) / "theory"
+    folder = Path(config.output_dir) / config.experiment.name / "theory"
     print(laboratory.study(folder, load_grid(overrides)))
-    print(f"findings: {folder / 'findings.json'}")
+    print(f"findings: {folder / 'findings.json'}; stage=report shows them")
 
 
 def _run_one(config: Config, store: RunStore) -> None:

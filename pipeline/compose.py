@@ -17,6 +17,12 @@ from omegaconf.errors import OmegaConfBaseException
 from pipeline.config import GROUPS, Config, check_key, parse
 from pipeline.errors import ConfigError
 
+LAUNCHER_EXTRAS = {
+    "joblib": "joblib",
+    "ray": "ray",
+    "submitit_local": "slurm",
+    "submitit_slurm": "slurm",
+}
 CONF_DIR = Path(__file__).resolve().parents[1] / "conf"
 
 
@@ -138,6 +144,8 @@ def _values(override: Override, multirun: bool) -> list[str]:
     line = str(override.input_line)
     if not override.is_sweep_override():
         return [line]
+    if override.key_or_group.startswith("experiment."):
+        raise ConfigError(f"{line}: write a list, such as [0,1,2]")
     if not multirun:
         raise ConfigError(f"{line}: several values need a multirun; add -m")
     prefix = line.split("=", 1)[0]
@@ -149,6 +157,9 @@ def _values(override: Override, multirun: bool) -> list[str]:
 
 def _unknown_choice(error: MissingConfigException) -> str:
     group, _, choice = str(error.missing_cfg_file or "").rpartition("/")
+    if group == "hydra/launcher" and choice in LAUNCHER_EXTRAS:
+        extra = LAUNCHER_EXTRAS[choice]
+        return f"{group}={choice}: needs the extra {extra!r}: pip install -e '.[{extra}]'"
     options = choices(group) if group in GROUPS else sorted(error.options or [])
     return f"{group}={choice}: must be one of {', '.join(options)}."
 

@@ -103,7 +103,7 @@ def publish(
         n_runs=len(results.records),
         wall_seconds=wall_seconds,
         theory=chapter.render(
-            store.root.parent / "theory",
+            store.root / "theory",
             results.rounds.merge(results.sizes[["dataset", "strategy", "seed", "n_train"]]),
             titles,
             evidence.eta,

@@ -1,6 +1,6 @@
 """The log-loss classifier on Adult's income label: gap, loss and multicalibration error by round.
 
-Writes outputs/theory/income.csv and outputs/theory/figures/income.png.
+Writes outputs/paper/theory/income.csv and outputs/paper/theory/figures/income.png.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pipeline.stages.fetch import fetch
 from pipeline.stages.figures import LABELS, RC, STYLES, save
 from pipeline.stages.preprocess import preprocess
 
-FOLDER = Path("outputs/theory")
+FOLDER = Path("outputs/paper/theory")
 SEED = 0
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 import lightgbm
 import numpy as np
 import xgboost
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 
@@ -144,11 +145,6 @@ def rounds(names: Sequence[str]) -> None:
 
 
 def scaling(figure: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
     sizes = [1_000, 10_000, 100_000, 1_000_000]
     rivals = {"exact": with_exact_from_scratch, "LightGBM, up to 65535 bins": with_lightgbm}
     curves: dict[str, list[tuple[int, float]]] = {}
@@ -162,15 +158,20 @@ def scaling(figure: Path) -> None:
             seconds = cpu_seconds(rival(X, f, y - f), budget=3.0, at_most=5, at_least=1)
             curves.setdefault(name, []).append((n, seconds))
             print(f"{n:>9} rows x 20  {name:<28}{seconds:>9.3f} s", flush=True)
-    _, axes = plt.subplots(figsize=(4.5, 3.2), layout="constrained")
+    draw_scaling(curves, figure)
+
+
+def draw_scaling(curves: dict[str, list[tuple[int, float]]], path: Path) -> None:
+    figure = Figure(figsize=(5, 3.6), layout="constrained")
+    axes = figure.subplots()
     for name, points in curves.items():
         axes.loglog(*zip(*points, strict=True), "o-", label=name)
-    axes.set(xlabel="rows (20 columns)", ylabel="CPU seconds per round")
+    axes.set(xlabel="rows (20 columns)", ylabel="CPU seconds of a round")
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
-    figure.parent.mkdir(parents=True, exist_ok=True)
-    plt.savefig(figure, dpi=150)
-    print(f"figure: {figure}")
+    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=8.5)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    print(f"figure: {path}")
 
 
 def grid(names: Sequence[str]) -> None:

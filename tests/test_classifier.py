@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.datasets import make_classification
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import GradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pipeline.boosting import MulticalibrationBoostingClassifier
@@ -110,6 +110,11 @@ def test_any_two_labels_may_be_used(rows):
         small().fit(X, np.zeros(300))
     with pytest.raises(ValueError, match="two classes"):
         small().fit(X, np.arange(300) % 3)
+
+
+def test_init_without_probabilities_is_refused_by_name(rows):
+    with pytest.raises(ValueError, match=r"init=LinearRegression\(\): must be a classifier"):
+        small(init=LinearRegression()).fit(*rows)
 
 
 def test_stages_lead_from_the_initial_logits_to_the_prediction(rows):

@@ -39,7 +39,10 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, BaseEstimator):  # typ
     rescaling : {"unit", "relaxed", "adaptive"} or Rescaling, default="unit"
         Where w_t comes from; "adaptive" minimises the training log-loss of w φ_t.
     init : classifier or None, default=None
-        The initial predictor; None is a forest of 100 trees of depth 5.
+        The initial predictor, with `predict_proba`; None is a forest of 100 trees of depth 5.
+
+    Twenty rounds of a hundred trees fit small data to the last row; `staged_predict_proba` on
+    held-out rows tells how many to keep.
 
     Attributes
     ----------
@@ -85,6 +88,8 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, BaseEstimator):  # typ
             )
         target = codes.astype(np.float64)
         seed = seed_of(self.random_state)
+        if self.init is not None and not hasattr(self.init, "predict_proba"):
+            raise ValueError(f"init={self.init!r}: must be a classifier with predict_proba")
         forest = RandomForestClassifier(n_estimators=100, max_depth=5, random_state=seed)
         self.init_ = (forest if self.init is None else clone(self.init)).fit(rows, codes)
         settings = TreeSettings(self.n_trees, self.max_depth, self.learning_rate)

@@ -250,7 +250,8 @@ STYLE = """
 *{box-sizing:border-box}
 body{margin:0;background:var(--bg);color:var(--fg);font:16px/1.55 system-ui,sans-serif}
 main{max-width:1080px;margin:0 auto;padding:1.5rem 1rem 4rem}
-h1{font-size:1.7rem;line-height:1.25;margin:.5rem 0}h2{font-size:1.2rem;margin:2.2rem 0 .6rem}
+h1{font-size:1.7rem;line-height:1.25;margin:.5rem 0}h1:not(:first-of-type){margin-top:3rem}
+h2{font-size:1.2rem;margin:2.2rem 0 .6rem}
 .lead,.note,figcaption{color:var(--muted)}.tally{font-weight:600}
 .scroll{overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-size:.92rem}

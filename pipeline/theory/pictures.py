@@ -37,7 +37,7 @@ CAPTIONS: Mapping[str, tuple[str, str]] = {
         "1 − η while no point changes its cell, and jumps when one does.",
     ),
     "theory_datasets": (
-        "The exact oracle on the five datasets",
+        "The exact oracle on the datasets",
         "Smallest gap after T rounds on 300 training rows of each dataset (f₀ the paper's forest, "
         "target divided by its standard deviation, η = 1/2, radial functions of f times the two "
         "leading directions of x), beside the paper's and the sharper bound for Unit.",
@@ -49,7 +49,7 @@ CAPTIONS: Mapping[str, tuple[str, str]] = {
     ),
     "theory_weights": (
         "Adaptive weights",
-        "ω_t of ten random smooth instances; |ω_t − 1| tends to 0.",
+        "|ω_t − 1| of ten random smooth instances, which tends to 0.",
     ),
     "theory_quadratic": (
         "No quadratic rate",
