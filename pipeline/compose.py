@@ -17,6 +17,11 @@ from omegaconf.errors import OmegaConfBaseException
 from pipeline.config import GROUPS, Config, check_key, parse
 from pipeline.errors import ConfigError
 
+LISTS = {
+    "experiment.datasets": "[german,adult]",
+    "experiment.strategies": "[unit,relaxed]",
+    "experiment.seeds": "[0,1,2]",
+}
 LAUNCHER_EXTRAS = {
     "joblib": "joblib",
     "ray": "ray",
@@ -144,8 +149,8 @@ def _values(override: Override, multirun: bool) -> list[str]:
     line = str(override.input_line)
     if not override.is_sweep_override():
         return [line]
-    if override.key_or_group.startswith("experiment."):
-        raise ConfigError(f"{line}: write a list, such as [0,1,2]")
+    if override.key_or_group in LISTS and "=[" not in line:
+        raise ConfigError(f"{line}: write a list, such as {LISTS[override.key_or_group]}")
     if not multirun:
         raise ConfigError(f"{line}: several values need a multirun; add -m")
     prefix = line.split("=", 1)[0]
