@@ -22,7 +22,7 @@ from pipeline.theory import statements as s
 from pipeline.theory.dynamics import best_log_loss_step, log_loss, run, run_hybrid
 from pipeline.theory.learners import bins, linear, project, rbf, sigmoid, soft_tree
 from pipeline.theory.pictures import error_parts
-from pipeline.theory.real import equal_values, oracle_error
+from pipeline.theory.real import equal_values, leading_directions, oracle_error, real_instances
 
 SEEDS = st.integers(0, 10**6)
 KINDS = st.sampled_from(lab.KINDS)
@@ -336,6 +336,19 @@ def test_oracle_error_brackets_what_a_fully_grown_tree_can_reach(seed, n_x, n_f)
     assert error.least_high == pytest.approx(by_values)
     assert error.loss == pytest.approx(0.5 * np.square(residual - 0.5 * fits[0]).sum())
     assert error.low <= error.high + 1e-12
+
+
+@pytest.mark.parametrize("n_columns", [0, 1, 2, 5])
+def test_any_number_of_features_makes_instances(n_columns):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.ones(80), rng.normal(size=(80, n_columns))])
+    X = np.column_stack([X, X[:, -1]])  # a constant one and a copy tell nothing new
+    directions = leading_directions(X)
+    assert directions.shape == (80, 3)
+    if n_columns:
+        np.testing.assert_allclose(directions.std(axis=0), 1)
+    for i in real_instances(X, rng.normal(size=80) + 1):
+        assert s.sum_of_gaps_is_known(run(i.y, i.f0, i.learners, i.eta, 5)).holds
 
 
 def test_stumps_on_distinct_predictions_alone_leave_no_error():

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pipeline.boosting.algorithm import advance, boost, round_seed
 from pipeline.boosting.engines import TreeSettings, make_engine
 from pipeline.boosting.engines.base import Floats
-from pipeline.boosting.estimator import check_parameters, seed_of
+from pipeline.boosting.estimator import MulticalibrationBoosting, check_parameters, seed_of
 from pipeline.boosting.logloss import (
     LogLossAdaptive,
     fit_ensemble,
@@ -23,10 +23,10 @@ from pipeline.boosting.logloss import (
     mean_log_loss,
     sigmoid,
 )
-from pipeline.boosting.rescaling import Rescaling, resolve
+from pipeline.boosting.rescaling import resolve
 
 
-class MulticalibrationBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosting):  # type: ignore[misc]
     """Algorithm 1 for binary classification with the log-loss.
 
     f is a logit. Each round fits an ensemble of trees to the log-loss on the features (x, f_t) from
@@ -49,29 +49,6 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, BaseEstimator):  # typ
     classes_ : the two labels, sorted.
     weights_, gaps_, losses_ : as in the regressor; ``losses_`` are mean log-losses.
     """
-
-    def __init__(
-        self,
-        n_rounds: int = 20,
-        *,
-        eta: float = 0.5,
-        rescaling: str | Rescaling = "unit",
-        init: Any = None,
-        n_trees: int = 100,
-        max_depth: int = 3,
-        learning_rate: float = 0.1,
-        engine: str = "exact",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.eta = eta
-        self.rescaling = rescaling
-        self.init = init
-        self.n_trees = n_trees
-        self.max_depth = max_depth
-        self.learning_rate = learning_rate
-        self.engine = engine
-        self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit the rounds to X (n, d) and labels y (n,) of two classes."""

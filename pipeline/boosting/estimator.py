@@ -20,7 +20,34 @@ from pipeline.boosting.rescaling import Rescaling, resolve
 Floats = NDArray[np.float64]
 
 
-class MulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
+    """The parameters that regression and classification share."""
+
+    def __init__(
+        self,
+        n_rounds: int = 20,
+        *,
+        eta: float = 0.5,
+        rescaling: str | Rescaling = "unit",
+        init: Any = None,
+        n_trees: int = 100,
+        max_depth: int = 3,
+        learning_rate: float = 0.1,
+        engine: str = "exact",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_rounds = n_rounds
+        self.eta = eta
+        self.rescaling = rescaling
+        self.init = init
+        self.n_trees = n_trees
+        self.max_depth = max_depth
+        self.learning_rate = learning_rate
+        self.engine = engine
+        self.random_state = random_state
+
+
+class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting):  # type: ignore[misc]
     """Algorithm 1 for regression with the squared loss.
 
     From an initial predictor f_0, each round fits an ensemble of trees h_t to the residuals y − f_t
@@ -51,29 +78,6 @@ class MulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # type:
     init_ : the fitted initial predictor, or None if `fit` was given initial predictions.
     steps_ : the rounds, as `pipeline.boosting.algorithm.Step`.
     """
-
-    def __init__(
-        self,
-        n_rounds: int = 20,
-        *,
-        eta: float = 0.5,
-        rescaling: str | Rescaling = "unit",
-        init: Any = None,
-        n_trees: int = 100,
-        max_depth: int = 3,
-        learning_rate: float = 0.1,
-        engine: str = "exact",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.eta = eta
-        self.rescaling = rescaling
-        self.init = init
-        self.n_trees = n_trees
-        self.max_depth = max_depth
-        self.learning_rate = learning_rate
-        self.engine = engine
-        self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike, initial_prediction: ArrayLike | None = None) -> Self:
         """Fit the rounds to X (n, d) and y (n,).

@@ -21,7 +21,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 from pipeline.boosting.engines.exact.columns import FEATURE_THRESHOLD
 from pipeline.theory.lab import KINDS, Instance, learners_of
-from pipeline.theory.learners import Floats
+from pipeline.theory.learners import Floats, project
 
 N_ROWS = 300
 ETA = 0.5
@@ -38,18 +38,28 @@ def real_instances(X: Floats, y: Floats, seed: int = 0) -> list[Instance]:
     directions = leading_directions(X)
     return [
         Instance(
-            kind, y, f0, learners_of(kind, directions, f0.mean(), f0.std()), ETA, seed=N_ROWS + seed
+            kind,
+            y,
+            f0,
+            learners_of(kind, directions, f0.mean(), f0.std() or 1.0),
+            ETA,
+            seed=N_ROWS + seed,
         )
         for kind in KINDS
     ]
 
 
 def leading_directions(X: Floats) -> Floats:
-    """The three leading principal components of the standardised features, (n, 3), of sd 1."""
+    """The three leading principal components of the standardised features, (n, 3), of sd 1.
+
+    Where there are fewer, they repeat; without any, all is zero.
+    """
     spread = X.std(axis=0)
     Z = (X - X.mean(axis=0))[:, spread > 0] / spread[spread > 0]
-    U = np.linalg.svd(Z, full_matrices=False)[0][:, :3]
-    return U / U.std(axis=0)
+    if Z.shape[1] == 0:
+        return np.zeros((len(X), 3))
+    A = project(Z)
+    return A.U[:, np.arange(3) % A.rank] * np.sqrt(len(X))  # centred, of norm 1
 
 
 @dataclass(frozen=True)
