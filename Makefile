@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
-# Extra overrides for the pipeline, e.g. make smoke ARGS='boosting.eta=0.3'
+# Further overrides for the pipeline, or arguments for pytest.
 ARGS ?=
 
 help: ## list the targets
@@ -31,19 +31,21 @@ figures: setup ## redraw figures, verdicts and report from stored runs
 	$(RUN) -m pipeline experiment=paper stage=report $(ARGS)
 
 readings: setup ## also run the grid with standardised targets, then redraw
-	$(RUN) -m pipeline experiment=readings $(ARGS)
+	$(RUN) -m pipeline experiment=standardised $(ARGS)
 	$(RUN) -m pipeline experiment=paper stage=report $(ARGS)
 
 theory: setup ## every theorem as a check, and the log-loss at work (2 minutes); adds a chapter to the report
 	$(RUN) -m pipeline experiment=paper stage=theory $(ARGS)
-	$(RUN) scripts/adult_income.py
 	@test ! -f outputs/paper/report.html || $(RUN) -m pipeline experiment=paper stage=report $(ARGS)
 
 check-reference: setup ## compare outputs/paper with the committed reference result
 	$(RUN) scripts/check_reference.py
 
-test: setup lint ## lint, type-check and run the tests
-	$(RUN) -m pytest -n 2
+test: setup lint ## lint, type-check and run the tests; some of them: make test ARGS='-k store'
+	$(RUN) -m pytest -n 2 $(ARGS)
+
+test-quick: setup ## the tests that take no processes and no minutes (about a minute)
+	$(RUN) -m pytest -n 2 -m 'not slow' $(ARGS)
 
 lint: setup ## ruff (lint and format) and mypy
 	$(RUN) -m ruff check .
@@ -80,4 +82,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup reproduce smoke figures readings theory check-reference test lint format table1 verify-data bench parity lock clean
+.PHONY: help setup reproduce smoke figures readings theory check-reference test test-quick lint format table1 verify-data bench parity lock clean

@@ -5,19 +5,20 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from importlib import import_module
 from typing import NoReturn
 
 import hydra
 from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from pipeline import interrupts
-from pipeline.compose import CONF_DIR, check_overrides, choices, load
-from pipeline.config import GROUPS, Config, leaves, parse
+from pipeline.config.compose import check_overrides, choices, explained, load, typed
+from pipeline.config.schema import GROUPS, Config, leaves
 from pipeline.errors import Interrupted, UserError
+from pipeline.paths import CONF
 
 log = logging.getLogger("pipeline")
 
@@ -44,20 +45,22 @@ def main() -> None:
     try:
         if not (args.hydra_help or args.info or args.shell_completion):
             check_overrides(args.overrides, multirun=args.multirun)
+        if args.multirun:
+            _hydra_main()
+        else:
+            os.environ["HYDRA_FULL_ERROR"] = "1"  # an error reaches us instead of being printed
+            with explained():
+                _hydra_main()
     except UserError as error:
         _fail(error)
-    _hydra_main()
 
 
-@hydra.main(version_base="1.3", config_path=str(CONF_DIR), config_name="config")
+@hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
 def _hydra_main(raw: DictConfig) -> None:
     interrupts.end_at_once()  # here too, because a launcher's processes start here
     _log_to_stderr()
-    container = OmegaConf.to_container(raw, resolve=True)
-    assert isinstance(container, dict)
     try:
-        config = parse({str(key): value for key, value in container.items()})
-        run_stage(config, list(HydraConfig.get().overrides.task))
+        run_stage(typed(raw), tuple(HydraConfig.get().overrides.task))
     except UserError as error:
         if HydraConfig.get().mode == RunMode.MULTIRUN and not isinstance(error, Interrupted):
             # Hydra shows the first failure of a sweep only; each job reports its own.
@@ -66,12 +69,13 @@ def _hydra_main(raw: DictConfig) -> None:
         _fail(error)
 
 
-def run_stage(config: Config, overrides: Sequence[str]) -> None:
-    """Do what ``stage=`` asks for; ``overrides`` are the command line's, for a grid's configs."""
+def run_stage(config: Config, overrides: tuple[str, ...]) -> None:
+    """Do what ``stage=`` asks for with the plan that ``overrides`` make."""
     # Imported here so that --help and a wrong key answer at once.
-    from pipeline import commands
+    from pipeline.runs.plan import make_plan
 
-    getattr(commands, config.stage)(config, overrides)
+    stage = import_module(f"pipeline.stages.{config.stage}")
+    stage.main(make_plan(config, overrides))
 
 
 def help_text() -> str:

@@ -24,20 +24,21 @@ import lightgbm
 import numpy as np
 import xgboost
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
-from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import GradientBoostingRegressor
 
+from pipeline.analysis.style import STRATEGIES
+from pipeline.boosting.arrays import Floats
 from pipeline.boosting.audit import Auditor
 from pipeline.boosting.engines import Fitter, TreeSettings, make_engine
-from pipeline.compose import load, load_all
-from pipeline.provenance import cpu_model
-from pipeline.stages.boost import Workbench, compile_kernels, run
-from pipeline.stages.fetch import fetch
-from pipeline.stages.preprocess import preprocess, split
+from pipeline.boosting.initial import paper_forest
+from pipeline.config.compose import load, load_all
+from pipeline.datasets.design import split
+from pipeline.datasets.library import Library
+from pipeline.runs.compilation import compile_kernels
+from pipeline.runs.provenance import cpu_model
+from pipeline.runs.run import CommonGround, run
 
-Floats = NDArray[np.float64]
 NAMES = ("diabetes", "german", "crime", "california", "adult")
-STRATEGIES = ("unit", "relaxed", "adaptive")
 N_TREES, DEPTH, RATE = 100, 3, 0.1
 
 
@@ -124,9 +125,9 @@ def rounds(names: Sequence[str]) -> None:
     )
     for name in names:
         dataset = load([f"dataset={name}"]).dataset
-        data = split(preprocess(fetch(dataset), dataset), dataset, 0)
+        data = split(Library().design(dataset), dataset, 0)
         X, y = data.X_train, data.y_train
-        f = RandomForestRegressor(100, max_depth=5, random_state=0).fit(X, y).predict(X)
+        f = paper_forest(0).fit(X, y).predict(X)
         seconds = {
             rival.__name__: cpu_seconds(rival(X, f, y - f))
             for rival in (with_exact, with_sklearn, with_lightgbm, with_xgboost)
@@ -183,11 +184,11 @@ def grid(names: Sequence[str]) -> None:
         for engine in total:
             overrides = [f"dataset={name}", f"engine={engine}"]
             configs = load_all([[*overrides, f"strategy={s}"] for s in STRATEGIES])
-            design = preprocess(fetch(configs[0].dataset), configs[0].dataset)
+            design = Library().design(configs[0].dataset)
             before = time.process_time()
-            bench = Workbench(configs[0], design)
+            ground = CommonGround(configs[0], design)
             for config in configs:
-                run(config, bench)
+                run(config, ground)
             seconds[engine] = time.process_time() - before
             total[engine] += seconds[engine]
         print(f"{name:<12}" + _against(seconds), flush=True)

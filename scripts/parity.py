@@ -13,24 +13,24 @@ from itertools import combinations
 
 import numpy as np
 
+from pipeline.analysis.style import STRATEGIES
 from pipeline.boosting import MulticalibrationBoostingRegressor
 from pipeline.boosting.engines import TreeSettings, make_engine
-from pipeline.compose import load
-from pipeline.stages.boost import fit_initial
-from pipeline.stages.fetch import fetch
-from pipeline.stages.preprocess import preprocess, split
+from pipeline.config.compose import load
+from pipeline.datasets.design import split
+from pipeline.datasets.library import Library
+from pipeline.runs.run import fit_initial
 
-NAMES = ("diabetes", "german", "crime", "california", "adult")
 SPLITS = {"diabetes": 20, "german": 20, "crime": 10, "california": 8, "adult": 10}
 RESEEDED = 3  # fits of each engine per split, for all pairs between them
 
 
 def trajectory(name: str) -> float:
     config = load([f"dataset={name}"])
-    data = split(preprocess(fetch(config.dataset), config.dataset), config.dataset, 0)
+    data = split(Library().design(config.dataset), config.dataset, 0)
     f0 = fit_initial(config, data).train
     worst = 0.0
-    for strategy in ("unit", "relaxed", "adaptive"):
+    for strategy in STRATEGIES:
         ours, reference = (
             MulticalibrationBoostingRegressor(20, rescaling=strategy, engine=e, random_state=0).fit(
                 data.X_train, data.y_train, initial_prediction=f0
@@ -46,7 +46,7 @@ def trajectory(name: str) -> float:
 
 def held_out(name: str) -> float:
     config = load([f"dataset={name}"])
-    design = preprocess(fetch(config.dataset), config.dataset)
+    design = Library().design(config.dataset)
     ours, theirs = [], []
     for seed in range(SPLITS[name]):
         data = split(design, config.dataset, seed)
@@ -73,7 +73,7 @@ def held_out(name: str) -> float:
 
 
 def main() -> int:
-    names = sys.argv[1:] or NAMES
+    names = sys.argv[1:] or list(SPLITS)
     worst = np.max([trajectory(name) for name in names])
     ratio = np.max([held_out(name) for name in names])
     return int(not (worst <= 1e-9 and ratio <= 1.3))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from pipeline.compose import load
+from pipeline.config.compose import load
+from pipeline.datasets.manifest import manifest
+from pipeline.datasets.sources import fetch
 from pipeline.errors import DataError
-from pipeline.stages.fetch import fetch
-from pipeline.stages.tables import manifest
 
 
 def main() -> int:

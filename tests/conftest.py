@@ -1,8 +1,16 @@
-"""Shared by all tests: nothing may touch the checkout's outputs or cache."""
+"""Shared by all tests: datasets, configs and commands. Nothing may touch the checkout's outputs."""
 
 import os
+import subprocess
+import sys
+import time
 
+import pytest
 from hypothesis import settings
+
+from pipeline.config.compose import load
+from pipeline.datasets.design import split
+from pipeline.datasets.library import Library
 
 # The same cases in every run; HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile("fixed", derandomize=True)
@@ -12,3 +20,81 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 # Workers of pytest-xdist share two cores; nested threads would only slow them down.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
+
+
+SLOW_FIXTURES = {"start", "server", "study"}  # processes, sockets, minutes of theory
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if SLOW_FIXTURES & set(item.fixturenames):
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def library():
+    """Each dataset is fetched and preprocessed once per session."""
+    return Library()
+
+
+@pytest.fixture(scope="session")
+def dataset():
+    """``dataset(name, *overrides)``: a dataset's config."""
+    return lambda name, *overrides: load([f"dataset={name}", *overrides]).dataset
+
+
+@pytest.fixture(scope="session")
+def design(library, dataset):
+    """``design(name, *overrides)``: a dataset's design matrix."""
+    return lambda name, *overrides: library.design(dataset(name, *overrides))
+
+
+@pytest.fixture(scope="session")
+def paper_split(design, dataset):
+    """``paper_split(name, seed, n)``: X_train, y_train (n rows), X_test, y_test."""
+
+    def of(name, seed=0, n=None):
+        d = split(design(name), dataset(name), seed)
+        return d.X_train[:n], d.y_train[:n], d.X_test, d.y_test
+
+    return of
+
+
+@pytest.fixture(scope="session")
+def start():
+    """``start(folder, *arguments, **options)``: ``python -m pipeline``, writing to ``folder``."""
+
+    def start_(folder, *arguments, **options):
+        command = [sys.executable, "-m", "pipeline", *arguments, f"output_dir={folder}"]
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
+        )
+
+    return start_
+
+
+@pytest.fixture(scope="session")
+def finish():
+    """``finish(process)``: its exit status and what it printed."""
+
+    def finish_(process, timeout=240):
+        output, _ = process.communicate(timeout=timeout)
+        return process.returncode, output
+
+    return finish_
+
+
+@pytest.fixture(scope="session")
+def eventually():
+    """``eventually(condition)``: wait until it gives something true, and give that."""
+
+    def eventually_(condition, timeout=120, what="what was waited for"):
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            value = condition()
+            if value:
+                return value
+            time.sleep(0.02)
+        raise AssertionError(f"{what} did not happen within {timeout} s")
+
+    return eventually_

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pipeline.boosting.arrays import Floats
 from pipeline.boosting.engines.base import Ensemble
 from pipeline.boosting.rescaling import Rescaling
 
-Floats = NDArray[np.float64]
 # (t, f_t, y − f_t) → the round's ensemble and its values h_t on the training rows.
 FitRound = Callable[[int, Floats, Floats], tuple[Ensemble, Floats]]
 

@@ -33,7 +33,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from pipeline.boosting.arrays import Floats
+from pipeline.boosting.splitmix import GOLDEN_GAMMA, mix
+
 Reading = Literal["leaf_indicators", "random_leaf_values", "fitted_leaf_values"]
 READINGS: tuple[Reading, ...] = ("leaf_indicators", "random_leaf_values", "fitted_leaf_values")
 MAX_DEPTH = 8  # a row's leaf fits a byte
@@ -140,20 +142,12 @@ def _require_finite(values: Floats, name: str) -> None:
         raise ValueError(f"{name}: holds NaN or infinity")
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _mix(z):
-    """The finaliser of splitmix64."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
 @njit(cache=True, nogil=True)
 def draw(seed, tree, node, purpose, attempt):
     """A number in [0, 1) that depends on the five integers alone."""
-    z = _mix(np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15))
-    z = _mix(z ^ (np.uint64(tree) << np.uint64(32)) ^ np.uint64(node))
-    z = _mix(z ^ (np.uint64(attempt) << np.uint64(8)) ^ np.uint64(purpose))
+    z = mix(np.uint64(seed) + GOLDEN_GAMMA)
+    z = mix(z ^ (np.uint64(tree) << np.uint64(32)) ^ np.uint64(node))
+    z = mix(z ^ (np.uint64(attempt) << np.uint64(8)) ^ np.uint64(purpose))
     return np.float64(z >> np.uint64(11)) * 2.0**-53
 
 

@@ -8,14 +8,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, clone
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pipeline.boosting.algorithm import advance, boost, round_seed
+from pipeline.boosting.arrays import Floats
 from pipeline.boosting.engines import TreeSettings, make_engine
-from pipeline.boosting.engines.base import Floats
 from pipeline.boosting.estimator import MulticalibrationBoosting, check_parameters, seed_of
+from pipeline.boosting.initial import classifier_forest
 from pipeline.boosting.logloss import (
     LogLossAdaptive,
     fit_ensemble,
@@ -67,8 +67,8 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
         seed = seed_of(self.random_state)
         if self.init is not None and not hasattr(self.init, "predict_proba"):
             raise ValueError(f"init={self.init!r}: must be a classifier with predict_proba")
-        forest = RandomForestClassifier(n_estimators=100, max_depth=5, random_state=seed)
-        self.init_ = (forest if self.init is None else clone(self.init)).fit(rows, codes)
+        start = classifier_forest(seed) if self.init is None else clone(self.init)
+        self.init_ = start.fit(rows, codes)
         settings = TreeSettings(self.n_trees, self.max_depth, self.learning_rate)
         fitter = make_engine(self.engine, settings).bind(rows)
         f0 = self._start(rows)

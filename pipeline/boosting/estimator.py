@@ -7,17 +7,16 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.ensemble import RandomForestRegressor
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from pipeline.boosting.algorithm import advance, boost, mean_squared_error, round_seed
+from pipeline.boosting.arrays import Floats
 from pipeline.boosting.engines import TreeSettings, make_engine
+from pipeline.boosting.initial import paper_forest
 from pipeline.boosting.rescaling import Rescaling, resolve
-
-Floats = NDArray[np.float64]
 
 
 class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
@@ -149,9 +148,7 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
         return np.asarray(self.init_.predict(X), dtype=np.float64)
 
     def _initial(self, seed: int) -> Any:
-        if self.init is not None:
-            return clone(self.init)
-        return RandomForestRegressor(n_estimators=100, max_depth=5, random_state=seed)
+        return paper_forest(seed) if self.init is None else clone(self.init)
 
 
 def seed_of(random_state: int | np.random.RandomState | None) -> int:

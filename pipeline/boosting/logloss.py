@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from pipeline.boosting.engines.base import Ensemble, Fitter, Floats, TreeSettings
+from pipeline.boosting.arrays import Floats
+from pipeline.boosting.engines.base import Ensemble, Fitter, TreeSettings
 
 LARGEST_LOGIT = np.log(1e6)  # initial probabilities are kept within one in a million of 0 and 1
 

@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
+
+from pipeline.boosting.arrays import Floats
 
 
 @runtime_checkable
 class Rescaling(Protocol):
     """What turns a round's candidate φ_t into the next predictor."""
 
-    def weight(self, t: int, y: NDArray[np.float64], phi: NDArray[np.float64]) -> float:
+    def weight(self, t: int, y: Floats, phi: Floats) -> float:
         """w_t for round t = 0, 1, …; y and phi have shape (n,) and hold the training rows."""
         ...
 
@@ -29,7 +30,7 @@ class Rescaling(Protocol):
 class Unit:
     """w_t = 1."""
 
-    def weight(self, t: int, y: NDArray[np.float64], phi: NDArray[np.float64]) -> float:  # noqa: ARG002
+    def weight(self, t: int, y: Floats, phi: Floats) -> float:  # noqa: ARG002
         """w_t; see `Rescaling`."""
         return 1.0
 
@@ -41,7 +42,7 @@ class Relaxed:
     offset: float = 2.0
     exponent: float = 3.0
 
-    def weight(self, t: int, y: NDArray[np.float64], phi: NDArray[np.float64]) -> float:  # noqa: ARG002
+    def weight(self, t: int, y: Floats, phi: Floats) -> float:  # noqa: ARG002
         """w_t; see `Rescaling`."""
         return float(1.0 - (t + self.offset) ** -self.exponent)
 
@@ -55,7 +56,7 @@ class Adaptive:
     that of φ_t whenever f_t ≠ 0.)
     """
 
-    def weight(self, t: int, y: NDArray[np.float64], phi: NDArray[np.float64]) -> float:  # noqa: ARG002
+    def weight(self, t: int, y: Floats, phi: Floats) -> float:  # noqa: ARG002
         """w_t; see `Rescaling`."""
         scale = np.abs(phi).max(initial=0.0)
         if scale < np.finfo(np.float64).tiny:  # zero, or too small to divide by

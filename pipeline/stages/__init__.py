@@ -1,1 +1,1 @@
-"""The stages data walks through: fetch, preprocess, boost, figures, claims, report."""
+"""What each ``stage=`` does: one file each, ``main(plan)`` from top to bottom."""

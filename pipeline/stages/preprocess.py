@@ -1,139 +1,22 @@
-"""Preprocess: a canonical table becomes a design matrix, a target, and train/test splits.
-
-One-hot levels are the table's vocabulary and come from all rows; whatever is estimated
-(imputation means, the target's mean and standard deviation) comes from the training rows alone.
-"""
+"""``stage=preprocess``: build the design matrix and describe it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from sklearn.model_selection import train_test_split
 
-from pipeline.config import Dataset
-from pipeline.errors import DataError
-from pipeline.stages.fetch import RawTable
-from pipeline.stages.tables import is_number
-
-Floats = NDArray[np.float64]
+from pipeline.runs.plan import Plan
+from pipeline.stages import fetch
 
 
-@dataclass(frozen=True)
-class Design:
-    """All rows of a dataset, before a split; missing numbers are still NaN.
-
-    X : (n, d) design matrix;  y : (n,) target in raw units;  feature_names : d names.
-    """
-
-    X: Floats
-    y: Floats
-    feature_names: tuple[str, ...]
-    covariates: tuple[str, ...]
-    data_sha256: str
-
-
-@dataclass(frozen=True)
-class Split:
-    """A train/test split, imputed and scaled: (n_train, d), (n_test, d), (n_train,), (n_test,)."""
-
-    X_train: Floats
-    X_test: Floats
-    y_train: Floats
-    y_test: Floats
-
-
-def preprocess(table: RawTable, dataset: Dataset) -> Design:
-    """The design matrix, target and feature names of a raw table."""
-    frame = table.frame
-    _require_columns(frame, (*table.target, *dataset.drop), dataset)
-    y = _target(frame, table.target)
-    covariates = [c for c in frame.columns if c not in {*table.target, *dataset.drop}]
-    if not covariates:
-        raise DataError(f"{dataset.label}: no covariate is left beside the target")
-    blocks, names = [], []
-    for name in covariates:
-        column = frame[name]
-        if is_number(column):
-            block, block_names = column.to_numpy(np.float64)[:, None], [name]
-        else:
-            block, block_names = _one_hot(column, dataset)
-        blocks.append(block)
-        names.extend(block_names)
-    X = np.hstack(blocks)
-    if np.isinf(X).any():
-        bad = names[int(np.isinf(X).any(axis=0).argmax())]
-        raise DataError(f"{dataset.label}: column {bad!r} holds infinite values")
-    if dataset.missing == "reject" and np.isnan(X).any():
-        bad = names[int(np.isnan(X).any(axis=0).argmax())]
-        raise DataError(
-            f"{dataset.label}: column {bad!r} has missing cells and dataset.missing=reject"
-        )
-    return Design(X, y, tuple(names), tuple(covariates), table.sha256)
-
-
-def split(design: Design, dataset: Dataset, seed: int) -> Split:
-    """The seed's random split (no stratification), imputed and scaled by its training rows."""
-    n = len(design.y)
-    if min(round(n * dataset.test_size), n - round(n * dataset.test_size)) < 1:
-        raise DataError(f"{dataset.label}: {n} rows cannot be split {dataset.test_size:g}")
-    X_train, X_test, y_train, y_test = train_test_split(
-        design.X, design.y, test_size=dataset.test_size, random_state=seed
-    )
-    means = _column_means(X_train)
-    X_train, X_test = _fill(X_train, means), _fill(X_test, means)
-    if dataset.target_scaling == "standardise":
-        centre, scale = y_train.mean(), y_train.std() or 1.0
-        y_train, y_test = (y_train - centre) / scale, (y_test - centre) / scale
-    return Split(X_train, X_test, y_train, y_test)
-
-
-def _target(frame: pd.DataFrame, columns: tuple[str, ...]) -> Floats:
-    for name in columns:
-        if not is_number(frame[name]):
-            raise DataError(f"dataset.target={name}: must be a numeric column; it holds text")
-    y = frame[list(columns)].to_numpy(np.float64).sum(axis=1)
-    bad = ~np.isfinite(y)
-    if bad.any():
-        raise DataError(
-            f"dataset.target={'+'.join(columns)}: {int(bad.sum())} of {len(y)} rows have a missing "
-            "or infinite target"
-        )
-    return y
-
-
-def _one_hot(column: pd.Series[str], dataset: Dataset) -> tuple[Floats, list[str]]:
-    """Indicator columns of the sorted levels, without the first one where ``drop_first``."""
-    codes, levels = pd.factorize(column.to_numpy(object), sort=True)
-    if len(levels) > dataset.max_levels:
-        raise DataError(
-            f"{dataset.label}: column {column.name!r} has {len(levels)} levels, more than "
-            f"dataset.max_levels={dataset.max_levels}; leave it out with "
-            f"dataset.drop=[{column.name}] or raise the limit"
-        )
-    first = 1 if dataset.drop_first else 0
-    block = (codes[:, None] == np.arange(first, len(levels))).astype(np.float64)
-    return block, [f"{column.name}={level}" for level in levels[first:]]
-
-
-def _column_means(X: Floats) -> Floats:
-    """Means of the present cells of each column; 0 for a column with none."""
-    present = ~np.isnan(X)
-    counts = present.sum(axis=0)
-    return np.where(present, X, 0.0).sum(axis=0) / np.maximum(counts, 1)
-
-
-def _fill(X: Floats, values: Floats) -> Floats:
-    return np.where(np.isnan(X), values, X)
-
-
-def _require_columns(frame: pd.DataFrame, names: tuple[str, ...], dataset: Dataset) -> None:
-    for name in names:
-        if name not in frame.columns:
-            have = ", ".join(map(str, frame.columns[:12])) + (
-                f", … ({len(frame.columns)} in all)" if len(frame.columns) > 12 else ""
-            )
-            key = "dataset.drop" if name in dataset.drop else "dataset.target"
-            raise DataError(f"{key}={name}: {dataset.label} has no such column; it has {have}")
+def main(plan: Plan) -> None:
+    """Preprocess the chosen dataset."""
+    fetch.main(plan)
+    dataset = plan.config.dataset
+    table, design = plan.library.table(dataset), plan.library.design(dataset)
+    n, d = design.X.shape
+    print(f"design matrix {n} x {d} from {len(design.covariates)} covariates")
+    print(f"target {' + '.join(table.target)}: mean {design.y.mean():.6g}, sd {design.y.std():.6g}")
+    features = pd.DataFrame(design.X, columns=list(design.feature_names))
+    summary = features.agg(["min", "mean", "max"]).T
+    summary["missing"] = features.isna().sum()
+    print(summary.to_string(float_format=lambda v: f"{v:.5g}"))

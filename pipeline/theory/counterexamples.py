@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pipeline.boosting.arrays import Floats
 from pipeline.boosting.rescaling import Adaptive
+from pipeline.theory.checks import residual_lemma
 from pipeline.theory.dynamics import Trajectory, run
-from pipeline.theory.learners import Factorised, Floats, product, project
-from pipeline.theory.statements import residual_lemma
+from pipeline.theory.learners import Factorised, product, project
 
 
 def domino(n_rounds: int, eta: float, steepness: float = 1e6) -> Trajectory:

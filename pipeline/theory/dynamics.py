@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.boosting.arrays import Floats
 from pipeline.boosting.logloss import mean_log_loss
 from pipeline.boosting.logloss import sigmoid as mu
 from pipeline.boosting.rescaling import Rescaling, Unit
-from pipeline.theory.learners import Floats, Projector, project
+from pipeline.theory.learners import Projector, project
 
 Learners = Callable[[Floats], Floats]
 

@@ -10,11 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pipeline.boosting.arrays import Floats
 from pipeline.boosting.logloss import sigmoid as logistic
-
-Floats = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-10  # singular values below this share of the largest count as zero
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from pipeline.boosting.engines.base import Engine, Ensemble, Fitter, TreeSettings
 from pipeline.boosting.engines.exact import ExactEngine
-from pipeline.boosting.engines.reference import SklearnEngine
+from pipeline.boosting.engines.sklearn import SklearnEngine
 
 ENGINES: dict[str, Callable[[TreeSettings], Engine]] = {
     "exact": ExactEngine,

@@ -18,14 +18,16 @@ last bin collects the rows where none of its features has its upper value; it is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-Float32s = NDArray[np.float32]
+from pipeline.boosting.arrays import Flags, Float32s, Floats, Ints
+
 Rows = NDArray[np.uint32]
+Bins = NDArray[np.uint16]
 
 # scikit-learn's: closer values count as equal. (Compiled into the kernel, whose cache does not see
 # this file change: `make clean` after changing it.)
@@ -44,19 +46,39 @@ class Blocks:
 
     order: Rows
     values: Float32s
-    starts: NDArray[np.int64]
+    starts: Ints
 
     @property
-    def divisible(self) -> NDArray[np.bool_]:
+    def divisible(self) -> Flags:
         """(m,) whether a block has more than one value."""
         return self.values[self.starts[:-1]] < self.values[self.starts[1:] - 1]
 
     @property
-    def codes(self) -> NDArray[np.int64]:
+    def bins(self) -> Bins:
         """(n,) the block of every row."""
-        codes = np.empty(len(self.order), np.int64)
-        codes[self.order] = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
-        return codes
+        bins = np.empty(len(self.order), np.uint16)
+        bins[self.order] = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+        return bins
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column whose bins have no number yet among those of all columns.
+
+    bins : (n,) the bin of every row, from 0.
+    feature, low, high : (width,) as in `Layout`; where they mean nothing, −1 and 0.
+    """
+
+    bins: Bins
+    feature: Ints
+    low: Float32s
+    high: Float32s
+
+    @classmethod
+    def plain(cls, bins: Bins, width: int) -> Column:
+        """A column whose bins need no explanation."""
+        nothing = np.zeros(width, np.float32)
+        return cls(bins, np.full(width, -1, np.int64), nothing, nothing)
 
 
 @dataclass(frozen=True)
@@ -79,17 +101,17 @@ class Layout:
 
     features: Float32s
     codes: NDArray[np.uint16] | NDArray[np.uint32]
-    first_bin: NDArray[np.int64]
-    fine_features: NDArray[np.int64]
-    coarse_features: NDArray[np.int64]
-    bin_feature: NDArray[np.int64]
+    first_bin: Ints
+    fine_features: Ints
+    coarse_features: Ints
+    bin_feature: Ints
     bin_low: Float32s
     bin_high: Float32s
     order: Rows
     values: Float32s
-    block_start: NDArray[np.int64]
-    block_end: NDArray[np.int64]
-    divisible: NDArray[np.bool_]
+    block_start: Ints
+    block_end: Ints
+    divisible: Flags
     n_blocks: int
     f_width: int
 
@@ -99,7 +121,7 @@ class Layout:
         return len(self.fine_features)
 
 
-def prepare(X: NDArray[np.float64]) -> Layout:
+def prepare(X: Floats) -> Layout:
     """Lay out a finite training matrix X (n, d)."""
     n = len(X)
     if n > MAX_ROWS:
@@ -110,46 +132,27 @@ def prepare(X: NDArray[np.float64]) -> Layout:
     n_blocks = int(np.clip(n // 64, 16, 512))
     fine, coarse, binary = _kinds(features)
     blocks = [cut(features[j], n_blocks) for j in fine]
-    bundles = _bundle(features, binary)
     f_width = 2 * n_blocks + 2
-    widths = [
-        *(len(b.starts) - 1 for b in blocks),
-        f_width,
-        *(len(levels) for _, levels in coarse),
-        *(len(bundle) + 1 for bundle in bundles),
+    columns = [
+        *(Column.plain(b.bins, len(b.starts) - 1) for b in blocks),
+        Column.plain(np.zeros(n, np.uint16), f_width),
+        *(_coarse_column(features[j], levels) for j, levels in coarse),
+        *(_bundle_column(features, bundle) for bundle in _bundle(features, binary)),
     ]
-    first_bin = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
-    n_bins = int(first_bin[-1])
-    codes = np.zeros((n, len(widths)), np.uint16 if 2 * n_bins < 2**16 else np.uint32)
-    bin_feature = np.full(n_bins, -1, np.int64)
-    bin_low, bin_high = np.zeros(n_bins, np.float32), np.zeros(n_bins, np.float32)
-
-    for column, block in enumerate(blocks):
-        codes[:, column] = 2 * (first_bin[column] + block.codes)
-    column = len(blocks) + 1
-    for j, levels in coarse:
-        start = first_bin[column]
-        codes[:, column] = 2 * (start + np.searchsorted(levels, features[j]))
-        bin_low[start : start + len(levels)] = levels
-        column += 1
-    for bundle in bundles:
-        start = first_bin[column]
-        codes[:, column] = 2 * (start + len(bundle))
-        for position, j in enumerate(bundle):
-            low, high = features[j].min(), features[j].max()
-            codes[features[j] == high, column] = 2 * (start + position)
-            bin_feature[start + position] = j
-            bin_low[start + position], bin_high[start + position] = low, high
-        column += 1
+    first_bin = np.cumsum([0, *(len(c.feature) for c in columns)])
+    narrow = 2 * first_bin[-1] < 2**16
+    codes = np.empty((n, len(columns)), np.uint16 if narrow else np.uint32)
+    for k, column in enumerate(columns):
+        codes[:, k] = 2 * (first_bin[k] + column.bins)
     return Layout(
         features=features,
         codes=codes,
         first_bin=first_bin,
         fine_features=np.array(fine, np.int64),
         coarse_features=np.array([j for j, _ in coarse], np.int64),
-        bin_feature=bin_feature,
-        bin_low=bin_low,
-        bin_high=bin_high,
+        bin_feature=np.concatenate([c.feature for c in columns]),
+        bin_low=np.concatenate([c.low for c in columns]),
+        bin_high=np.concatenate([c.high for c in columns]),
         order=np.array([b.order for b in blocks], np.uint32).reshape(-1, n),
         values=np.array([b.values for b in blocks], np.float32).reshape(-1, n),
         block_start=np.array([q for b in blocks for q in b.starts[:-1]], np.int64),
@@ -160,7 +163,7 @@ def prepare(X: NDArray[np.float64]) -> Layout:
     )
 
 
-def as_float32(values: NDArray[np.float64], name: str) -> Float32s:
+def as_float32(values: Floats, name: str) -> Float32s:
     """What scikit-learn's trees see of ``values``; raises where that is not finite."""
     with np.errstate(over="ignore"):
         narrow = values.astype(np.float32)
@@ -197,6 +200,25 @@ def _kinds(
         else:
             fine.append(j)
     return fine, coarse, binary
+
+
+def _coarse_column(values: Float32s, levels: Float32s) -> Column:
+    """A bin for every value."""
+    column = Column.plain(np.searchsorted(levels, values).astype(np.uint16), len(levels))
+    return replace(column, low=levels)
+
+
+def _bundle_column(features: Float32s, bundle: list[int]) -> Column:
+    """A bin for the rows with each feature's upper value, and a last one for all others."""
+    some = features[bundle]
+    low, high = some.min(axis=1), some.max(axis=1)
+    bins = np.full(features.shape[1], len(bundle), np.uint16)
+    for position, upper in enumerate(some == high[:, None]):
+        bins[upper] = position
+    rest = np.zeros(1, np.float32)
+    return Column(
+        bins, np.array([*bundle, -1]), np.concatenate([low, rest]), np.concatenate([high, rest])
+    )
 
 
 def _bundle(features: Float32s, binary: list[int]) -> list[list[int]]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.boosting.engines.base import Floats, TreeSettings
+from pipeline.boosting.arrays import Floats
+from pipeline.boosting.engines.base import TreeSettings
 from pipeline.boosting.engines.exact import kernel
 from pipeline.boosting.engines.exact.columns import Layout, as_float32, cut, prepare
 
@@ -125,7 +126,7 @@ def _with_f(layout: Layout, f: Floats) -> kernel.Table:
     place = layout.n_fine
     first = layout.first_bin[place]
     codes = layout.codes.copy()
-    codes[:, place] = 2 * (first + blocks.codes)
+    codes[:, place] = 2 * (first + blocks.bins)
     unused = np.full(layout.f_width - len(blocks.starts) + 1, len(f))  # empty, behind all rows
     return kernel.Table(
         features=layout.features,

@@ -49,6 +49,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pipeline.boosting.engines.exact.columns import FEATURE_THRESHOLD
+from pipeline.boosting.splitmix import following
 
 TIE = 1e-11
 # scikit-learn makes a leaf of a node whose variance is at most this.
@@ -175,6 +176,8 @@ class Scratch(NamedTuple):
     random: NDArray[np.uint64]
     waiting: NDArray[np.int64]  # a stack of nodes: all of `Node` but the total
     waiting_total: NDArray[np.float64]
+    carried: NDArray[np.float64]  # the root's sums
+    levels: NDArray[np.float64]  # the sums of the nodes on the stack
 
 
 @njit(**_ENTRY)
@@ -201,8 +204,10 @@ def grow_trees(table, residual, trees, depth, learning_rate, seed):
         np.array([seed], np.uint64),
         np.empty((depth + 2, 4), np.int64),
         np.empty(depth + 2),
+        np.empty(2 * n_bins),
+        np.empty((depth + 1, 2 * n_bins)),
     )
-    carried, levels = np.empty(2 * n_bins), np.empty((depth + 1, 2 * n_bins))
+    carried = scratch.carried
     unit = 2.0 ** (52 - np.ceil(np.log2(n + 1.0)))
     packing = Packing(unit, 1.0)
     everything = 2 * table.first_bin[table.n_fine] - 2  # f's last bin holds all rows
@@ -220,48 +225,33 @@ def grow_trees(table, residual, trees, depth, learning_rate, seed):
             n_columns = table.n_fine  # the others are carried well enough until residuals shrink
             if tree == 0 or largest < SHRUNK * former:
                 n_columns, former = table.codes.shape[1], largest
-            _collect(table, residual, scratch, 0, n, carried, unit, n_columns)
+            _collect(table, residual, scratch, 0, n, unit, n_columns, carried)
             fresh = carried[everything + 1] - n * unit
         else:
             _weigh(residual, scratch.weight, packing)
         scratch.drop[:] = 0.0
         scratch.growth[:] = 0.0
-        _grow(
-            table, residual, scratch, carried, carried[everything], levels, packing, trees, tree,
-            depth, learning_rate,
-        )  # fmt: skip
-        _carry(
-            scratch.row_changes, table.first_bin, table.n_fine, table.n_numeric, scratch.drop,
-            scratch.growth, carried, packing, learning_rate,
-        )  # fmt: skip
+        root = Node(0, 0, 0, n, carried[everything])
+        _grow(table, residual, scratch, packing, root, trees, tree, learning_rate)
+        _carry(table, scratch, packing, learning_rate)
 
 
 @njit(**_OPTIONS)
-def _grow(
-    table,
-    residual,
-    scratch,
-    carried,
-    total,
-    levels,
-    packing,
-    trees,
-    tree,
-    depth,
-    learning_rate,
-):
-    """Grow one tree depth-first from the root, whose sums are ``carried`` (``total`` of all rows).
+def _grow(table, residual, scratch, packing, root, trees, tree, learning_rate):
+    """Grow one tree depth-first from the root, whose sums are ``scratch.carried``.
 
     A split hands the place of its sums in ``levels`` to the larger child and the next free place to
     the smaller one, which is grown first; so a place per level is enough.
     """
+    levels = scratch.levels
+    depth = levels.shape[0] - 1
     scratch.label[:] = 0
-    _push(scratch, 0, Node(0, 0, 0, residual.shape[0], total))
+    _push(scratch, 0, root)
     place = 1
     while place > 0:
         place -= 1
         node = _pop(scratch, place)
-        sums = carried if node.level == 0 else levels[place]
+        sums = scratch.carried if node.level == 0 else levels[place]
         split = _best_split(table, residual, scratch, sums, packing, node)
         if not split.found or _is_pure(residual, scratch.rows, node, split.gain):
             _finish_leaf(
@@ -272,9 +262,7 @@ def _grow(
         trees.threshold[tree, node.label] = split.low / 2.0 + split.high / 2.0
         last = node.level + 1 == depth
         column = _feature_values(table, split.feature)
-        middle = _partition(
-            scratch.rows, scratch.spare, scratch.label, node, column, split.low, not last
-        )
+        middle = _partition(scratch, node, column, split.low, not last)
         left = Node(2 * node.label + 1, node.level + 1, node.start, middle, split.left_sum)
         right = Node(
             2 * node.label + 2, node.level + 1, middle, node.end, node.total - split.left_sum
@@ -289,10 +277,10 @@ def _grow(
             )  # fmt: skip
         else:
             child = levels[place + 1]
+            n_columns = table.codes.shape[1]
             _collect(
-                table, residual, scratch, small.start, small.end, child, packing.unit,
-                table.codes.shape[1],
-            )  # fmt: skip
+                table, residual, scratch, small.start, small.end, packing.unit, n_columns, child
+            )
             _subtract(sums, child, levels[place])
             _push(scratch, place, large)
             _push(scratch, place + 1, small)
@@ -339,12 +327,7 @@ def _best_split(table, residual, scratch, sums, packing, node):
         if largest < enough and (c >= n_fine or scratch.column_bound[c] < enough):
             continue
         if c < n_fine:
-            order, values = _sorted_rows(table, c)
-            candidate = _fine_candidate(
-                order, values, residual, scratch.label, sums, gain, bound,
-                table.block_start, table.block_end, scratch.spare,
-                c, first_bin[c], first_bin[c + 1], largest, enough, node.label, n, mean, unit,
-            )  # fmt: skip
+            candidate = _fine_candidate(table, residual, scratch, sums, unit, node, c, enough)
             best, ties = _prefer(best, ties, candidate, scratch.random)
         elif c < n_numeric:
             j = _first_reaching(gain, first_bin[c], largest)
@@ -369,7 +352,7 @@ def _prefer(best, ties, candidate, random):
     if best.column < 0 or candidate.gain > best.gain * (1.0 + TIE):
         return candidate, 1
     ties += 1
-    return (candidate, ties) if _next_random(random) % np.uint64(ties) == 0 else (best, ties)
+    return (candidate, ties) if following(random) % np.uint64(ties) == 0 else (best, ties)
 
 
 @njit(inline="always", **_FAST)
@@ -441,23 +424,17 @@ def _block_bound(sum0, weight0, sum1, weight1, divisible, n, mean, unit, inverse
 
 
 @njit(**_OPTIONS)
-def _fine_candidate(
-    order, values, residual, label, sums, gains, bounds, block_start, block_end, places,
-    column, first, last, border_gain, enough, node, n, mean, unit,
-):  # fmt: skip
+def _fine_candidate(table, residual, scratch, sums, unit, node, column, enough):
     """The best split of a fine column, on a border or inside a block, if it gains ``enough``."""
     best = Candidate(enough, -1, 0, -1, -1, 0.0)
+    first, last = table.first_bin[column], table.first_bin[column + 1]
+    border_gain, bounds = scratch.column_gain[column], scratch.bound
     border = last  # the bin after which the best border lies
     if border_gain >= enough:
-        border = _first_reaching(gains, first, border_gain)
+        border = _first_reaching(scratch.gain, first, border_gain)
     for j in range(first, last):
         if bounds[j] >= best.gain:
-            sum0 = sums[2 * j - 2] if j > first else 0.0
-            count0 = _count(sums, j - 1, unit) if j > first else 0
-            best = _scan(
-                order, values, residual, label, block_start[j], block_end[j], node, n, mean,
-                sum0, count0, column, j, best, places,
-            )  # fmt: skip
+            best = _scan(table, residual, scratch, sums, unit, node, column, j, best)
         if j == border and _improves(border_gain, best):
             best = Candidate(border_gain, column, j, -1, -1, sums[2 * j])
     return best
@@ -473,15 +450,19 @@ def _first_reaching(gains, first, gain):
 
 
 @njit(**_OPTIONS)
-def _scan(
-    order, values, residual, label, start, end, node, n, mean, left_sum, count, column, j, best,
-    places,
-):  # fmt: skip
-    """``best``, or a better split among a node's rows in sorted places ``start`` to ``end``."""
+def _scan(table, residual, scratch, sums, unit, node, column, j, best):
+    """``best``, or a better split among the node's rows in block ``j`` of a fine column."""
+    order, values = _sorted_rows(table, column)
+    label, places = scratch.label, scratch.spare
+    n = node.end - node.start
+    mean = node.total / n
+    inner = j > table.first_bin[column]
+    left_sum = sums[2 * j - 2] if inner else 0.0
+    count = _count(sums, j - 1, unit) if inner else 0
     found = np.uint64(0)
-    for q in range(np.uint64(start), np.uint64(end)):
+    for q in range(np.uint64(table.block_start[j]), np.uint64(table.block_end[j])):
         places[found] = q
-        found += np.uint64(label[order[q]] == node)
+        found += np.uint64(label[order[q]] == node.label)
     previous = np.int64(-1)
     for k in range(found):
         q = np.int64(places[k])
@@ -560,20 +541,11 @@ def _is_pure(residual, rows, node, gain):
 
 
 @njit(**_OPTIONS)
-def _collect(table, residual, scratch, start, end, sums, unit, n_columns):
+def _collect(table, residual, scratch, start, end, unit, n_columns, sums):
     """The sums of the rows in a range of the row list, in the first ``n_columns`` columns."""
     sums[: 2 * table.first_bin[n_columns]] = 0.0
-    _add_rows(
-        scratch.rows, start, end, table.codes, table.n_fine, n_columns, residual, scratch.weight,
-        unit, sums,
-    )  # fmt: skip
-    _accumulate(sums, table.first_bin, min(table.n_numeric, n_columns))
-
-
-@njit(**_OPTIONS)
-def _add_rows(rows, start, end, codes, n_fine, n_columns, residual, row_weight, unit, sums):
-    """Add residual and weight of each row to its bin in every column."""
-    fine, columns = np.uint64(n_fine), np.uint64(n_columns)
+    codes, rows, row_weight = table.codes, scratch.rows, scratch.weight
+    fine, columns = np.uint64(table.n_fine), np.uint64(n_columns)
     for q in range(np.uint64(start), np.uint64(end)):
         i = rows[q]
         value, weight = residual[i], row_weight[i]
@@ -585,6 +557,7 @@ def _add_rows(rows, start, end, codes, n_fine, n_columns, residual, row_weight, 
             at = np.uint64(codes[i, c])
             sums[at] += value
             sums[at + _ONE] += unit
+    _accumulate(sums, table.first_bin, min(table.n_numeric, n_columns))
 
 
 @njit(**_OPTIONS)
@@ -624,8 +597,9 @@ def _subtract(a, b, out):
 
 
 @njit(**_OPTIONS)
-def _partition(rows, spare, label, node, column, low, relabel):
+def _partition(scratch, node, column, low, relabel):
     """Order the node's rows as left child, right child; gives the border between the two."""
+    rows, spare, label = scratch.rows, scratch.spare, scratch.label
     left, right = np.uint64(node.start), np.uint64(0)
     first_child = np.uint16(2 * node.label + 1)
     for q in range(np.uint64(node.start), np.uint64(node.end)):
@@ -663,10 +637,8 @@ def _finish_leaves(table, residual, scratch, sums, unit, small, large, value_at,
     large_value = _set_leaf(residual, scratch.rows, large, value_at, learning_rate)
     small_value = _set_leaf(residual, scratch.rows, small, value_at, learning_rate)
     _book_counts(sums, unit, large_value, scratch.drop, scratch.growth)
-    _book_rows(
-        scratch.rows, small.start, small.end, table.codes, table.n_fine,
-        small_value - large_value, abs(small_value) - abs(large_value), scratch.row_changes,
-    )  # fmt: skip
+    change, change_abs = small_value - large_value, abs(small_value) - abs(large_value)
+    _book_rows(table, scratch, small, change, change_abs)
 
 
 @njit(**_OPTIONS)
@@ -685,10 +657,11 @@ def _set_leaf(residual, rows, node, value_at, learning_rate):
 
 
 @njit(**_OPTIONS)
-def _book_rows(rows, start, end, codes, n_fine, change, change_abs, pairs):
-    """Add the same change to the bins of every row; that of |r| matters in fine columns alone."""
-    fine, all_columns = np.uint64(n_fine), np.uint64(codes.shape[1])
-    for q in range(np.uint64(start), np.uint64(end)):
+def _book_rows(table, scratch, node, change, change_abs):
+    """Add a change to the bins of a node's rows; that of |r| matters in fine columns alone."""
+    codes, rows, pairs = table.codes, scratch.rows, scratch.row_changes
+    fine, all_columns = np.uint64(table.n_fine), np.uint64(codes.shape[1])
+    for q in range(np.uint64(node.start), np.uint64(node.end)):
         i = rows[q]
         for c in range(fine):
             at = np.uint64(codes[i, c])
@@ -709,8 +682,11 @@ def _book_counts(sums, unit, value, drop, growth):
 
 
 @njit(**_OPTIONS)
-def _carry(pairs, first_bin, n_fine, n_numeric, drop, growth, sums, packing, learning_rate):
-    """Bring the root's sums to the new residuals, and empty ``pairs``."""
+def _carry(table, scratch, packing, learning_rate):
+    """Bring the root's sums to the new residuals, and empty ``scratch.row_changes``."""
+    first_bin, n_fine, n_numeric = table.first_bin, table.n_fine, table.n_numeric
+    pairs, sums = scratch.row_changes, scratch.carried
+    drop, growth = scratch.drop, scratch.growth
     for c in range(first_bin.shape[0] - 1):
         change, change_abs = 0.0, 0.0
         for j in range(np.uint64(first_bin[c]), np.uint64(first_bin[c + 1])):
@@ -770,16 +746,6 @@ def _weigh(residual, weight, packing):
     unit, scale = packing.unit, packing.scale
     for i in range(residual.shape[0]):
         weight[i] = unit + np.ceil(abs(residual[i]) * scale)
-
-
-@njit(**_OPTIONS)
-def _next_random(state):
-    """splitmix64."""
-    state[0] += np.uint64(0x9E3779B97F4A7C15)
-    z = state[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
 
 
 # --- prediction ------------------------------------------------------------------------------

@@ -1,0 +1,132 @@
+"""Statistics of curves over rounds, shared by figures and claims.
+
+A *bundle of curves* is an array (n_seeds, n_rounds + 1): one row per seed, one column per round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from pipeline.analysis.style import STRATEGIES
+from pipeline.boosting.arrays import Flags, Floats, Ints
+
+N_BOOTSTRAP = 2000
+ROUNDING = 1e-12  # relative rises of a loss below this are rounding
+
+
+@dataclass(frozen=True)
+class LineFit:
+    """log(gap) ≈ intercept + slope · round, over rounds from ``start`` on."""
+
+    start: int
+    slope: float
+    intercept: float
+    r2: float
+
+    @property
+    def kappa(self) -> float:
+        """The factor by which the gap shrinks per round."""
+        return float(np.exp(self.slope))
+
+    def gap(self, rounds: Ints) -> Floats:
+        """The fitted gaps at ``rounds``."""
+        return np.exp(self.intercept + self.slope * rounds)
+
+
+class Curves:
+    """The bundles of a table of rounds, by dataset, strategy and column."""
+
+    def __init__(self, rounds: pd.DataFrame) -> None:
+        ordered = rounds.sort_values(["dataset", "strategy", "seed", "round"])
+        self._groups = dict(iter(ordered.groupby(["dataset", "strategy"], sort=False)))
+
+    def __call__(self, dataset: str, strategy: str, column: str) -> Floats:
+        """(n_seeds, n_rounds + 1), seeds ascending."""
+        group = self._groups[dataset, strategy]
+        n_seeds = group["seed"].nunique()
+        return group[column].to_numpy(np.float64).reshape(n_seeds, -1)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of a grid: one row per run and round, and display names in the paper's order."""
+
+    rounds: pd.DataFrame
+    titles: Mapping[str, str]
+
+    @property
+    def datasets(self) -> list[str]:
+        """The datasets at hand, in order."""
+        return [d for d in self.titles if (self.rounds["dataset"] == d).any()]
+
+    @property
+    def strategies(self) -> list[str]:
+        """The strategies at hand, in the paper's order."""
+        return [s for s in STRATEGIES if (self.rounds["strategy"] == s).any()]
+
+    @property
+    def n_rounds(self) -> int:
+        """T."""
+        return int(self.rounds["round"].max())
+
+    @cached_property
+    def curves(self) -> Curves:
+        """Bundles (n_seeds, T + 1) by dataset, strategy and column."""
+        return Curves(self.rounds)
+
+
+def rises(losses: Floats) -> Flags:
+    """Whether each step of a bundle of losses (n_seeds, T + 1) goes up: (n_seeds, T)."""
+    return losses[:, 1:] > losses[:, :-1] * (1 + ROUNDING)
+
+
+def tail_start(n_rounds: int) -> int:
+    """The first round of the second half, where the paper's "tail" is taken to begin."""
+    return n_rounds // 2 + 1
+
+
+def fit_tail(gaps: Floats, start: int) -> LineFit:
+    """Least squares on the log of a gap curve (n_rounds + 1,), from round ``start`` on.
+
+    A gap of exactly zero has no logarithm and is left out; with fewer than three points, or no
+    variation, R² is NaN.
+    """
+    t = np.arange(start, len(gaps))
+    positive = gaps[start:] > 0
+    t, y = t[positive], np.log(gaps[start:][positive])
+    if len(t) < 3 or np.ptp(y) == 0:
+        return LineFit(start, np.nan, np.nan, np.nan)
+    slope, intercept = np.polyfit(t, y, 1)
+    residual = y - (intercept + slope * t)
+    r2 = 1 - np.square(residual).sum() / np.square(y - y.mean()).sum()
+    return LineFit(start, float(slope), float(intercept), float(r2))
+
+
+def best_round(curves: Floats, first: int = 0) -> int:
+    """The round from ``first`` on at which the mean over seeds is smallest (the first such)."""
+    return first + int(curves.mean(axis=0)[first:].argmin())
+
+
+def resamples(n_seeds: int, n: int = N_BOOTSTRAP) -> Ints:
+    """Bootstrap samples of the seeds, (n, n_seeds) indices; always the same ones."""
+    return np.random.default_rng(0).integers(0, n_seeds, (n, n_seeds))
+
+
+def bootstrap_best_rounds(curves: Floats, n: int = N_BOOTSTRAP) -> Ints:
+    """The best round of each of ``n`` bootstrap samples of the seeds."""
+    return curves[resamples(len(curves), n)].mean(axis=1).argmin(axis=1)
+
+
+def bootstrap_interval(
+    values: Floats, level: float = 0.95, n: int = N_BOOTSTRAP
+) -> tuple[float, float]:
+    """A percentile interval for the mean of per-seed ``values`` (n_seeds,)."""
+    means = values[resamples(len(values), n)].mean(axis=1)
+    tail = (1 - level) / 2
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return float(low), float(high)

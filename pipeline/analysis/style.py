@@ -1,0 +1,96 @@
+"""How things look: colours, labels and order of strategies and verdicts, and the figures' style."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+# Okabe and Ito's, which colour-blind readers can tell apart.
+BLUE, ORANGE, GREEN, RED, YELLOW = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#F0E442"
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a strategy is drawn."""
+
+    label: str
+    color: str
+    marker: str
+    linestyle: str
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """Matplotlib's keywords for its lines."""
+        return {"color": self.color, "marker": self.marker, "linestyle": self.linestyle}
+
+
+# The paper's encodings (Unit blue, Relaxed orange squares dashed, Adaptive green crosses), in the
+# paper's order.
+LOOKS: Mapping[str, Look] = {
+    "unit": Look("Unit", BLUE, "o", "-"),
+    "relaxed": Look("Relaxed", ORANGE, "s", "--"),
+    "adaptive": Look("Adaptive", GREEN, "x", "-"),
+}
+STRATEGIES = tuple(LOOKS)
+
+
+@dataclass(frozen=True)
+class VerdictLook:
+    """How a verdict is shown: a word for tables, a background and a text colour."""
+
+    word: str
+    color: str
+    text: str
+
+
+VERDICTS: Mapping[str, VerdictLook] = {
+    "replicated": VerdictLook("yes", GREEN, "white"),
+    "partly": VerdictLook("partly", YELLOW, "black"),
+    "not replicated": VerdictLook("no", RED, "white"),
+}
+
+PANEL = 2.35  # inches
+
+RC: Any = {
+    "font.size": 10,
+    "axes.titlesize": 10.5,
+    "axes.labelsize": 10,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "legend.fontsize": 10,
+    "lines.markersize": 3.5,
+    "lines.linewidth": 1.3,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "grid.linewidth": 0.6,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "mcboost-replication",
+}
+
+
+def styled() -> Any:
+    """A context in which figures are drawn in this style."""
+    return mpl.rc_context(RC)
+
+
+def save(figure: Figure, folder: Path, name: str) -> None:
+    """Write a figure as PNG and PDF without dates, so that the same picture is the same bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / f"{name}.png", dpi=200, metadata={"Software": None})
+    figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None, "Producer": None})
+
+
+def legend_below(figure: Figure, axes: Axes) -> None:
+    """One legend for all panels, from the entries of one."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)

@@ -1,0 +1,19 @@
+"""The paper's initial predictor f_0: a random forest of 100 trees of depth 5."""
+
+from __future__ import annotations
+
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+N_TREES, MAX_DEPTH = 100, 5
+
+
+def paper_forest(
+    seed: int, n_trees: int = N_TREES, max_depth: int = MAX_DEPTH
+) -> RandomForestRegressor:
+    """The forest of the experiments, not fitted."""
+    return RandomForestRegressor(n_trees, max_depth=max_depth, random_state=seed)
+
+
+def classifier_forest(seed: int) -> RandomForestClassifier:
+    """The same forest for two classes, not fitted."""
+    return RandomForestClassifier(N_TREES, max_depth=MAX_DEPTH, random_state=seed)

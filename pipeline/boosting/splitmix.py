@@ -1,0 +1,25 @@
+"""splitmix64 (Steele, Lea and Flood, 2014) for compiled code: a hash of an integer, and a stream.
+
+Inlined by numba, so that a caller's own compiler options hold inside. (A caller's compiled cache
+does not see this file change: `make clean` after changing it.)
+"""
+
+import numpy as np
+from numba import njit
+
+GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+
+
+@njit(inline="always")
+def mix(z):
+    """The finaliser: a uint64 whose every bit depends on all bits of ``z``."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@njit(inline="always")
+def following(state):
+    """The next number of the stream whose state is ``state[0]``, which moves on."""
+    state[0] += GOLDEN_GAMMA
+    return mix(state[0])

@@ -1,0 +1,1 @@
+"""What a command is asked to do: the schema, its composition from ``conf/``, and clear refusals."""

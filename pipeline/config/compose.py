@@ -1,0 +1,172 @@
+"""Hydra's composition as a function: overrides in, typed configs out, errors as `ConfigError`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from pydantic import ValidationError
+
+from pipeline.config import messages
+from pipeline.config.schema import GROUPS, Config
+from pipeline.errors import ConfigError
+from pipeline.paths import CONF
+
+LISTS = {
+    "experiment.datasets": "[german,adult]",
+    "experiment.strategies": "[unit,relaxed]",
+    "experiment.seeds": "[0,1,2]",
+}
+AXES = {"dataset": "datasets", "strategy": "strategies", "seed": "seeds"}
+
+Pairs = Mapping[tuple[str, str], Config]  # by the names of dataset and strategy
+
+
+def choices(group: str) -> list[str]:
+    """The menu of a config group, e.g. ``dataset``."""
+    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+
+
+def load(overrides: Sequence[str] = ()) -> Config:
+    """The typed config that ``python -m pipeline OVERRIDES`` would run."""
+    (config,) = load_all([overrides])
+    return config
+
+
+def load_all(variants: Sequence[Sequence[str]]) -> list[Config]:
+    """`load` for many override lists, starting Hydra once."""
+    with _hydra(), explained():
+        return [typed(compose("config", list(overrides))) for overrides in variants]
+
+
+def load_pairs(config: Config, overrides: Sequence[str]) -> Pairs:
+    """The configs of a grid's (dataset, strategy) pairs under the same ``overrides``.
+
+    config : what ``overrides`` compose to, for the names of the axes. The two axes are composed
+    apart and combined, which is quicker than composing every pair.
+    """
+    for override in _parse(overrides):
+        axis = AXES.get(override.key_or_group)
+        if axis:
+            raise ConfigError(
+                f"{override.input_line}: a grid has its own {axis}; choose among them with "
+                f"experiment.{axis}=[…]"
+            )
+    grid = config.experiment
+    (first, *strategies), n_datasets = grid.strategies, len(grid.datasets)
+    composed = load_all(
+        [[*overrides, f"dataset={d}", f"strategy={first}"] for d in grid.datasets]
+        + [[*overrides, f"dataset={grid.datasets[0]}", f"strategy={s}"] for s in strategies]
+    )
+    of_dataset = composed[:n_datasets]
+    of_strategy = [composed[0], *composed[n_datasets:]]
+    labels = [c.dataset.label for c in of_dataset]
+    if len(set(labels)) < len(labels):
+        raise ConfigError(
+            f"experiment.datasets={list(grid.datasets)}: two of them are called the same "
+            f"({', '.join(labels)}) and could not be told apart; change a dataset.name"
+        )
+    return {
+        (dataset, strategy): by_dataset.model_copy(update={"strategy": by_strategy.strategy})
+        for dataset, by_dataset in zip(grid.datasets, of_dataset, strict=True)
+        for strategy, by_strategy in zip(grid.strategies, of_strategy, strict=True)
+    }
+
+
+def check_overrides(overrides: Sequence[str], *, multirun: bool) -> None:
+    """Raise `ConfigError` for a key, or in a multirun a value, that cannot be.
+
+    Of a multirun every value of every sweep is tried once beside the others' first values, which
+    finds each bad value before the first job without composing the whole product. A single job's
+    values are judged when it is composed.
+    """
+    parsed = _parse(overrides)
+    for override in parsed:
+        _check_key(override)
+    values = [_values(o, multirun=multirun) for o in parsed]
+    if multirun:
+        first = [v[0] for v in values]
+        load_all(
+            [first]
+            + [
+                [*first[:i], value, *first[i + 1 :]]
+                for i, axis in enumerate(values)
+                for value in axis[1:]
+            ]
+        )
+
+
+def typed(raw: DictConfig) -> Config:
+    """A composed config as the schema's models; raises `ConfigError` about the first fault."""
+    container: Any = OmegaConf.to_container(raw, resolve=True)
+    try:
+        return Config.model_validate(container)
+    except ValidationError as error:
+        raise ConfigError(messages.of_validation(error, container)) from None
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turns Hydra's failures to compose into one sentence."""
+    try:
+        yield
+    except (HydraException, OmegaConfBaseException) as error:
+        menus = {group: choices(group) for group in GROUPS}
+        raise ConfigError(messages.of_composition(error, menus)) from None
+
+
+@contextmanager
+def _hydra() -> Iterator[None]:
+    if not CONF.is_dir():
+        raise ConfigError("conf/ is not beside the package: run from a checkout of the repository")
+    state = GlobalHydra.instance()
+    before = state.hydra  # inside a Hydra job its state must survive ours
+    state.clear()
+    try:
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            yield
+    finally:
+        state.hydra = before
+
+
+def _parse(overrides: Sequence[str]) -> list[Override]:
+    parser = OverridesParser.create()
+    parsed = []
+    for line in overrides:
+        try:
+            parsed.append(parser.parse_override(line))
+        except HydraException:
+            raise ConfigError(f"{line}: cannot be read; write KEY=VALUE") from None
+    return parsed
+
+
+def _check_key(override: Override) -> None:
+    key = override.key_or_group
+    if key.split(".")[0].split("/")[0] == "hydra":
+        return
+    if override.is_delete():
+        raise ConfigError(f"{override.input_line}: no key can be removed")
+    messages.check_key(key)
+
+
+def _values(override: Override, *, multirun: bool) -> list[str]:
+    line = str(override.input_line)
+    if not override.is_sweep_override():
+        return [line]
+    if override.key_or_group in LISTS and "=[" not in line:
+        raise ConfigError(f"{line}: write a list, such as {LISTS[override.key_or_group]}")
+    if not multirun:
+        raise ConfigError(f"{line}: several values need a multirun; add -m")
+    prefix = line.split("=", 1)[0]
+    try:
+        return [f"{prefix}={value}" for value in override.sweep_string_iterator()]
+    except HydraException:
+        raise ConfigError(f"{line}: write the values of a sweep as a,b,c or range(…)") from None

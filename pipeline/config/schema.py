@@ -1,0 +1,245 @@
+"""The typed schema of everything in ``conf/``: frozen models that say what they allow.
+
+Each field's description completes the sentence "must be ..."; errors and ``--help`` print the same
+text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+SLUG = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+Slug = Annotated[str, Field(pattern=SLUG)]
+# YAML knows lists only; the models are frozen, hence tuples.
+Names = Annotated[tuple[str, ...], Field(strict=False)]
+Slugs = Annotated[tuple[Slug, ...], Field(strict=False)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+Seeds = Annotated[tuple[Seed, ...], Field(strict=False)]
+Reading = Literal["leaf_indicators", "random_leaf_values", "fitted_leaf_values"]
+Readings = Annotated[tuple[Reading, ...], Field(strict=False)]
+
+
+class Section(BaseModel):
+    """A frozen part of the configuration that rejects unknown keys and silent conversions."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Dataset(Section):
+    """Where a table comes from and how it becomes (X, y)."""
+
+    name: Slug | None = Field(
+        description="a short name for folders (letters, digits, '.', '_', '-'), or null for one "
+        "made from the id or the path"
+    )
+    title: str | None = Field(description="a name for figures, or null for the short name")
+    source: Literal["bundled", "sklearn", "openml", "file"] = Field(
+        description="one of bundled, sklearn, openml, file"
+    )
+    id: int | None = Field(gt=0, description="the number of an OpenML dataset, or null")
+    server: str | None = Field(
+        description="the API address of another OpenML server, or null for openml.org's"
+    )
+    timeout: float = Field(gt=0, description="seconds an OpenML download may take, more than 0")
+    path: str | None = Field(description="an existing .csv or .parquet file, or null")
+    target: str | Names | None = Field(
+        description="a numeric column, a list of columns to add up, or null for OpenML's own target"
+    )
+    drop: Names = Field(description="a list of columns to leave out")
+    target_scaling: Literal["none", "standardise"] = Field(
+        description="one of none (raw units), standardise (by the training rows)"
+    )
+    drop_first: bool = Field(description="true or false: leave out each category's first level")
+    missing: Literal["train_mean", "reject"] = Field(
+        description="one of train_mean (fill numbers from the training rows), reject"
+    )
+    max_levels: int = Field(ge=2, description="the most levels a category may have, at least 2")
+    test_size: float = Field(gt=0, lt=1, description="a fraction of the rows, inside (0, 1)")
+
+    @model_validator(mode="after")
+    def _source_has_what_it_needs(self) -> Dataset:
+        if self.source == "openml" and self.id is None and self.name is None:
+            raise ValueError("dataset.id=null: must be the number of an OpenML dataset")
+        if self.source == "file":
+            if self.path is None:
+                raise ValueError("dataset.path=null: must be an existing .csv or .parquet file")
+            if not Path(self.path).is_file():
+                raise ValueError(
+                    f"dataset.path={self.path}: must be an existing .csv or .parquet file; "
+                    "there is no such file"
+                )
+            if Path(self.path).suffix not in {".csv", ".parquet"}:
+                raise ValueError(f"dataset.path={self.path}: must end in .csv or .parquet")
+        if self.source != "openml" and not self.target_columns:
+            raise ValueError("dataset.target: must be a numeric column or a list of columns")
+        return self
+
+    @property
+    def label(self) -> str:
+        """The short name used in folders, tables and seeds."""
+        if self.name is not None:
+            return self.name
+        if self.source == "openml":
+            return f"openml-{self.id}"
+        stem = Path(self.path or "").stem
+        return (
+            "".join(c if c.isalnum() or c in "._-" else "-" for c in stem).lstrip(".-_") or "file"
+        )
+
+    @property
+    def display(self) -> str:
+        """The name used in figures and reports."""
+        return self.title or self.label
+
+    @property
+    def target_columns(self) -> tuple[str, ...]:
+        """The columns whose sum is the target; empty for OpenML's own choice."""
+        if self.target is None:
+            return ()
+        return (self.target,) if isinstance(self.target, str) else self.target
+
+
+class Unit(Section):
+    """w_t = 1."""
+
+    name: Literal["unit"]
+
+
+class Relaxed(Section):
+    """w_t = 1 - (t + offset) ** -exponent."""
+
+    name: Literal["relaxed"]
+    offset: float = Field(gt=1, description="a number above 1 (the paper: 2)")
+    exponent: float = Field(gt=1, description="a number above 1, or the weights' sum diverges")
+
+
+class Adaptive(Section):
+    """w_t = yᵀφ_t / ‖φ_t‖²."""
+
+    name: Literal["adaptive"]
+
+
+class Engine(Section):
+    """Who fits the trees of a round."""
+
+    name: Literal["exact", "sklearn"] = Field(description="one of exact, sklearn")
+
+
+class Boosting(Section):
+    """Algorithm 1."""
+
+    rounds: int = Field(ge=0, le=10_000, description="the number of rounds T, 0 to 10000")
+    eta: float = Field(gt=0, le=1, description="the step size η, a number in (0, 1]")
+    trees: int = Field(ge=1, description="trees in a round's ensemble, at least 1")
+    max_depth: int = Field(ge=1, le=12, description="depth of those trees, 1 to 12")
+    learning_rate: float = Field(
+        gt=0, le=1, description="the shrinkage inside a round's ensemble, a number in (0, 1]"
+    )
+
+
+class Initial(Section):
+    """The initial predictor f_0, a random forest."""
+
+    trees: int = Field(ge=1, description="trees in the initial forest, at least 1")
+    max_depth: int = Field(ge=1, description="depth of those trees, at least 1")
+
+
+class Audit(Section):
+    """How multicalibration error is measured."""
+
+    reading: Reading = Field(
+        description="one of leaf_indicators, random_leaf_values, fitted_leaf_values"
+    )
+    also: Readings = Field(description="a list of further readings to record beside it")
+    trees: int = Field(ge=1, description="the number of random trees, at least 1")
+    depth: int = Field(ge=1, le=8, description="their depth, 1 to 8")
+
+
+class Experiment(Section):
+    """A named folder of results and, for a grid, its three axes."""
+
+    name: Slug = Field(description="the folder under output_dir (letters, digits, '.', '_', '-')")
+    datasets: Slugs = Field(description="a list of dataset choices; empty: the one of dataset=")
+    strategies: Slugs = Field(description="a list of strategy choices; empty: the one of strategy=")
+    seeds: Seeds = Field(description="a list of whole numbers from 0; empty: the one of seed=")
+
+    @model_validator(mode="after")
+    def _axes_go_together(self) -> Experiment:
+        axes = (self.datasets, self.strategies, self.seeds)
+        if any(axes) and not all(axes):
+            raise ValueError(
+                "experiment: datasets, strategies and seeds must all be given for a grid, "
+                "or all be empty for one run"
+            )
+        for axis in ("datasets", "strategies", "seeds"):
+            values = getattr(self, axis)
+            if len(set(values)) != len(values):
+                raise ValueError(f"experiment.{axis}={list(values)}: must not repeat a value")
+        return self
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether this describes many runs rather than one."""
+        return bool(self.seeds)
+
+
+class Grid(Section):
+    """How the runs of an experiment are spread."""
+
+    workers: int | None = Field(
+        ge=1, description="processes of one thread each, at least 1, or null for one per core"
+    )
+    backend: Literal["local", "dask"] = Field(description="one of local, dask")
+    scheduler: str | None = Field(description="the address of a Dask scheduler, or null")
+
+    @model_validator(mode="after")
+    def _dask_needs_a_scheduler(self) -> Grid:
+        if self.backend == "dask" and self.scheduler is None:
+            raise ValueError(
+                "grid.scheduler=null: must be the address of a Dask scheduler, such as "
+                "tcp://host:8786, for grid.backend=dask"
+            )
+        return self
+
+
+class Config(Section):
+    """Everything a run depends on, and where its results go."""
+
+    stage: Literal["run", "reproduce", "report", "theory", "fetch", "preprocess", "table1"] = Field(
+        description="one of run, reproduce (a grid's runs and report), report (from stored runs), "
+        "theory (the theorems as checks), fetch, preprocess, table1"
+    )
+    dataset: Dataset
+    strategy: Annotated[Unit | Relaxed | Adaptive, Field(discriminator="name")]
+    engine: Engine
+    audit: Audit
+    experiment: Experiment
+    seed: Seed = Field(description="a whole number from 0 to 2**32 - 1")
+    boosting: Boosting
+    initial: Initial
+    grid: Grid
+    output_dir: str = Field(min_length=1, description="a folder for results")
+
+
+GROUPS = ("dataset", "strategy", "engine", "audit", "experiment")
+
+
+def leaves(model: type[Section] = Config, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Every key of the schema as ``(dotted key, description)``, in order."""
+    for name, field in model.model_fields.items():
+        key = f"{prefix}{name}"
+        parts = [field.annotation, *getattr(field.annotation, "__args__", ())]
+        sections = [p for p in parts if isinstance(p, type) and issubclass(p, Section)]
+        if sections:
+            seen: set[str] = set()
+            for section in sections:
+                for leaf, text in leaves(section, f"{key}."):
+                    if leaf not in seen:
+                        seen.add(leaf)
+                        yield leaf, text
+        elif field.description:
+            yield key, field.description

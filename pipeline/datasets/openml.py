@@ -1,0 +1,95 @@
+"""Tables of OpenML: downloaded once, by a child process, into ``data/cache/``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from pipeline.config.schema import Dataset
+from pipeline.datasets.manifest import TableSpec
+from pipeline.errors import DataError
+from pipeline.paths import DATA
+
+CACHE = DATA / "cache"
+SERVER = "https://www.openml.org/api/v1/xml"
+
+
+def read(
+    dataset: Dataset, spec: TableSpec | None, cache: Path = CACHE
+) -> tuple[pd.DataFrame, tuple[str, ...], str]:
+    """A downloaded or cached OpenML table, OpenML's own target and a phrase on its origin."""
+    number = dataset.id or (spec.openml.id if spec and spec.openml else None)
+    if number is None:
+        raise DataError(f"{dataset.label} has no known OpenML table; give its number: dataset.id=…")
+    server = dataset.server or SERVER
+    tag = "" if dataset.server is None else "-" + hashlib.sha256(server.encode()).hexdigest()[:8]
+    cached = cache / f"openml-{number}{tag}.parquet"
+    if not cached.exists():
+        _download(number, server, dataset.timeout, cached)
+    try:
+        frame = pd.read_parquet(cached)
+    except Exception as error:
+        raise DataError(f"{cached} cannot be read ({error}); delete it and start again") from None
+    target = frame.attrs.get("target")
+    return frame, (target,) if target else (), f"OpenML dataset {number}"
+
+
+def _download(number: int, server: str, timeout: float, destination: Path) -> None:
+    """Let a child process with a deadline download a table, then move it into place whole.
+
+    The openml client sets no time limit on requests, writes log and config files where it likes
+    and keeps half-downloaded files in its cache; in a child with a folder of its own, none of that
+    reaches the user.
+    """
+    what = f"OpenML dataset {number}"
+    try:
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        scratch = tempfile.TemporaryDirectory(prefix=".partial-", dir=destination.parent)
+    except OSError as error:
+        raise DataError(
+            f"{what}: cannot write to {destination.parent} ({error.strerror})"
+        ) from None
+    with scratch as folder:
+        partial = Path(folder) / "table.parquet"
+        environment = os.environ | {
+            "OPENML_CACHE_DIR": folder,
+            "XDG_CONFIG_HOME": folder,
+            "XDG_CACHE_HOME": folder,
+        }
+        command = [sys.executable, "-m", "pipeline.datasets.openml_download", str(number), server]
+        try:
+            child = subprocess.run(
+                [*command, str(partial)],
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise DataError(
+                f"{what}: {server} did not deliver it within dataset.timeout={timeout:g} s"
+            ) from None
+        problem = _problem_of(child)
+        if problem:
+            raise DataError(f"{what}: {problem}")
+        partial.replace(destination)
+
+
+def _problem_of(child: subprocess.CompletedProcess[str]) -> str | None:
+    if child.returncode == 0:
+        return None
+    try:
+        answer: dict[str, Any] = json.loads(child.stdout.splitlines()[-1])
+        return str(answer["problem"])
+    except (IndexError, KeyError, ValueError):
+        last = (child.stderr.strip().splitlines() or ["no message"])[-1]
+        return f"the openml client failed: {last}"

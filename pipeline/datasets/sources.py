@@ -1,0 +1,121 @@
+"""A raw table from the bundled snapshot, scikit-learn, OpenML or a user's file.
+
+A dataset of the paper must come out as the same canonical table from every source; anything else
+is an error that names the columns that differ.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import lzma
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from pipeline.config.schema import Dataset
+from pipeline.datasets import openml
+from pipeline.datasets.canonical import canonicalise, content_hash, describe_differences
+from pipeline.datasets.manifest import TableSpec, manifest
+from pipeline.errors import DataError
+from pipeline.paths import DATA
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """A canonical table, its content hash and where it came from."""
+
+    frame: pd.DataFrame
+    sha256: str
+    origin: str
+    target: tuple[str, ...]
+
+
+def fetch(dataset: Dataset, cache: Path = openml.CACHE) -> RawTable:
+    """The canonical table of a dataset; nothing is written unless it came from OpenML."""
+    spec = manifest().get(dataset.label)
+    target = dataset.target_columns
+    if dataset.source == "openml":
+        frame, default_target, origin = openml.read(dataset, spec, cache)
+        target = target or default_target
+    elif dataset.source == "file":
+        frame, origin = _from_file(Path(str(dataset.path))), f"file {Path(str(dataset.path)).name}"
+    elif dataset.source == "sklearn":
+        frame, origin = _from_sklearn(dataset.label), "scikit-learn"
+    else:
+        frame, origin = read_bundled(dataset.label), "bundled snapshot"
+    table = canonicalise(frame, spec)
+    digest = content_hash(table)
+    if spec is not None and digest != spec.content_sha256:
+        reference = canonicalise(_reference(spec), spec)
+        raise DataError(
+            f"{spec.name} from {origin} is not the paper's table: "
+            f"{describe_differences(table, reference)}"
+        )
+    return RawTable(frame=table, sha256=digest, origin=origin, target=target)
+
+
+def read_bundled(name: str) -> pd.DataFrame:
+    """A table of the snapshot in ``data/``, after checking that its bytes are the origin's."""
+    spec = manifest().get(name)
+    if spec is None or spec.file is None:
+        have = ", ".join(n for n, s in manifest().items() if s.file)
+        raise DataError(f"{name} is not in the bundled snapshot, which has {have}")
+    try:
+        raw = lzma.decompress((DATA / spec.file).read_bytes())
+    except (OSError, lzma.LZMAError) as error:
+        raise DataError(f"data/{spec.file} cannot be read ({error})") from None
+    digest = hashlib.sha256(raw).hexdigest()
+    if digest != spec.sha256:
+        raise DataError(
+            f"data/{spec.file} is damaged: its content has sha256 {digest[:12]}… "
+            f"instead of {str(spec.sha256)[:12]}…"
+        )
+    return parse_raw(raw, spec)
+
+
+def parse_raw(raw: bytes, spec: TableSpec) -> pd.DataFrame:
+    """The frame in an origin's own file; numbers keep every bit, levels stay text."""
+    numbers = [c for c in spec.columns if c not in spec.categories]
+    return pd.read_csv(
+        io.BytesIO(raw),
+        sep=spec.separator,
+        header=0 if spec.header else None,
+        names=None if spec.header else list(spec.columns),
+        skipinitialspace=True,
+        dtype={c: (str if c in spec.categories else np.float64) for c in spec.columns},
+        keep_default_na=False,
+        na_values={c: ["", "?"] for c in numbers},
+    )
+
+
+def _reference(spec: TableSpec) -> pd.DataFrame:
+    return _from_sklearn(spec.name) if spec.file is None else read_bundled(spec.name)
+
+
+def _from_sklearn(name: str) -> pd.DataFrame:
+    from sklearn import datasets  # only two of the five need it, and it takes a second
+
+    if name == "diabetes":
+        return datasets.load_diabetes(as_frame=True).frame
+    if name == "california":
+        try:
+            return datasets.fetch_california_housing(as_frame=True).frame
+        except OSError as error:
+            raise DataError(
+                f"california: scikit-learn could not download it ({error}); "
+                "dataset.source=bundled needs no network"
+            ) from None
+    raise DataError(f"{name}: dataset.source=sklearn has only diabetes and california")
+
+
+def _from_file(path: Path) -> pd.DataFrame:
+    try:
+        if path.suffix == ".parquet":
+            return pd.read_parquet(path)
+        return pd.read_csv(path, low_memory=False)
+    except Exception as error:  # readers raise many kinds; the user needs the file's name
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(f"{path.name} cannot be read as {path.suffix[1:]}: {reason}") from None

@@ -1,0 +1,232 @@
+"""The missing runs of a plan, computed by workers and stored here.
+
+Workers compute and return; only the driver writes. So a run is in the store or it is not, whoever
+died when, and workers on other machines need no common file system.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from dataclasses import dataclass, field
+
+from pipeline.config.schema import Grid
+from pipeline.datasets.design import Design
+from pipeline.errors import Interrupted, UserError
+from pipeline.interrupts import raised_in_this_process
+from pipeline.runs import tasks
+from pipeline.runs.compilation import compile_kernels
+from pipeline.runs.plan import Plan
+from pipeline.runs.progress import GridProgress, Progress, RoundsProgress
+from pipeline.runs.store import CorruptRun, RunId, RunStore
+from pipeline.runs.tasks import Failure, Outcome, Task
+from pipeline.runs.workers import Workers, open_workers
+
+log = logging.getLogger("pipeline")
+
+ATTEMPTS = 3  # a task whose worker died is tried again
+
+
+class GridError(UserError):
+    """Some runs failed; the others are stored."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How a grid went."""
+
+    total: int
+    computed: int
+    found: int
+    seconds: float
+    run_seconds: float = 0.0
+
+
+def run_plan(plan: Plan) -> Summary:
+    """Compute what the store lacks of a plan's runs; raises `GridError` if runs failed."""
+    started = time.perf_counter()
+    store = plan.store
+    store.check_writable()
+    store.sweep()
+    missing, found = _missing(plan)
+    if not missing:
+        return Summary(plan.n_runs, 0, found, time.perf_counter() - started)
+    if found:
+        log.info("%d of %d runs are in %s already", found, plan.n_runs, store.root)
+    compile_kernels()
+    designs = {t.dataset: plan.library.design(t.configs[0].dataset) for t in missing}
+    costs = {name: tasks.cost(design) for name, design in designs.items()}
+    missing.sort(key=lambda task: -costs[task.dataset])
+    driver = _Driver(store, _progress(plan, found, costs), costs, plan.n_runs)
+    driver.run(missing, plan.config.grid, designs)
+    if driver.failed:
+        raise GridError(_story(driver.failed, plan))
+    seconds = time.perf_counter() - started
+    return Summary(plan.n_runs, driver.computed, found, seconds, driver.run_seconds)
+
+
+def _missing(plan: Plan) -> tuple[list[Task], int]:
+    """The tasks with runs that are not stored, and how many runs are."""
+    missing, found = [], 0
+    told: set[str] = set()
+    for task in plan.tasks():
+        absent = []
+        for config in task.configs:
+            run_id = task.run_id(config)
+            if _stored(plan.store, run_id):
+                found += 1
+                continue
+            absent.append(config)
+            why = plan.store.why_missing(run_id)
+            if why and why not in told:
+                told.add(why)
+                log.info("stored runs such as %s differ: %s", run_id, why)
+        if absent:
+            missing.append(Task(tuple(absent), task.data_sha256))
+    return missing, found
+
+
+def _stored(store: RunStore, run_id: RunId) -> bool:
+    try:
+        return store.has(run_id)
+    except CorruptRun as error:
+        log.warning("%s; computing it again", error)
+        return False
+
+
+def _progress(plan: Plan, found: int, datasets: Mapping[str, float]) -> Progress:
+    if plan.is_grid:
+        return GridProgress(plan.n_runs, found, dict.fromkeys(datasets, 0))
+    return RoundsProgress(plan.config.boosting.rounds)
+
+
+def _story(failed: Sequence[tuple[RunId, Failure]], plan: Plan) -> str:
+    """What to tell of the runs that failed."""
+    where = plan.store.root / "failures"
+    if plan.n_runs == 1:
+        ((_, failure),) = failed
+        return failure.sentence + ("" if failure.foreseen else f" (its traceback is in {where})")
+    names = [str(run_id) for run_id, _ in failed]
+    some = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+    return (
+        f"{len(names)} of {plan.n_runs} runs failed ({some}); their tracebacks are in {where}, "
+        "and the same command tries them again"
+    )
+
+
+@dataclass
+class _Driver:
+    """Feeds tasks to workers, a few ahead, and stores what comes back.
+
+    costs : of a run, by dataset.
+    """
+
+    store: RunStore
+    progress: Progress
+    costs: Mapping[str, float]
+    total: int
+    computed: int = 0
+    run_seconds: float = 0.0
+    failed: list[tuple[RunId, Failure]] = field(default_factory=list)
+
+    def run(self, missing: Sequence[Task], grid: Grid, designs: Mapping[str, Design]) -> None:
+        """Open workers and compute ``missing``; Ctrl-C stops them in order."""
+        on_round = self.progress.on_round
+        with open_workers(grid, designs, len(missing), on_round) as workers:
+            try:
+                with self._interruptible(workers):
+                    self._drive(missing, workers)
+            except BaseException:
+                workers.stop()
+                raise
+            finally:
+                self.progress.close()
+
+    @contextlib.contextmanager
+    def _interruptible(self, workers: Workers) -> Iterator[None]:
+        """Ctrl-C becomes an orderly end, unless there is nothing to put in order."""
+        if not workers.elsewhere:
+            yield
+            return
+        try:
+            with raised_in_this_process():
+                yield
+        except KeyboardInterrupt:
+            raise Interrupted(
+                f"interrupted: {self.progress.count} of {self.total} runs are stored; "
+                "the same command goes on from there"
+            ) from None
+
+    def _drive(self, missing: Sequence[Task], workers: Workers) -> None:
+        """Until all tasks are done."""
+        n_runs = sum(len(task.configs) for task in missing)
+        if workers.ahead > 1:
+            self.progress.say(f"{n_runs} runs to compute with {workers.ahead - 1} workers")
+        self.progress.begin(sum(self.costs[t.dataset] * len(t.configs) for t in missing))
+        waiting = [(task, 1) for task in reversed(missing)]
+        under_way: dict[Future[Outcome], tuple[Task, int]] = {}
+        while waiting or under_way:
+            while waiting and len(under_way) < workers.ahead:
+                # A dead worker takes all tasks under way with it; which one was to blame shows when
+                # each is tried again alone.
+                alone = waiting[-1][1] > 1 or any(n > 1 for _, n in under_way.values())
+                if alone and under_way:
+                    break
+                task, attempt = waiting.pop()
+                remaining = self._still_missing(task)
+                if remaining is None:
+                    continue
+                initial = self.store.load_initial(task.dataset, task.seed, task.initial_key)
+                under_way[workers.submit(remaining, initial)] = (remaining, attempt)
+            done, _ = wait(under_way, timeout=1.0, return_when=FIRST_COMPLETED)
+            self.progress.tick()
+            for future in done:
+                task, attempt = under_way.pop(future)
+                outcome = _outcome(future, task, last=attempt == ATTEMPTS)
+                if outcome is None:
+                    waiting.append((task, attempt + 1))
+                else:
+                    self._keep(task, outcome)
+
+    def _still_missing(self, task: Task) -> Task | None:
+        """Another grid on the same store may have finished some of it meanwhile."""
+        configs = tuple(c for c in task.configs if not _stored(self.store, task.run_id(c)))
+        n_found = len(task.configs) - len(configs)
+        if n_found:
+            self.progress.found(task.dataset, n_found, n_found * self.costs[task.dataset])
+        return Task(configs, task.data_sha256) if configs else None
+
+    def _keep(self, task: Task, outcome: Outcome) -> None:
+        if outcome.initial is not None:
+            self.store.save_initial(task.dataset, task.seed, task.initial_key, outcome.initial)
+        self.run_seconds += outcome.seconds
+        cost = self.costs[task.dataset]
+        for config, run in zip(task.configs, outcome.runs, strict=True):
+            run_id = task.run_id(config)
+            note = self.store.root / "failures" / f"{str(run_id).replace('/', '-')}.txt"
+            if isinstance(run, Failure):
+                self.failed.append((run_id, run))
+                note.parent.mkdir(parents=True, exist_ok=True)
+                note.write_text(run.story, encoding="utf-8")
+                self.progress.failed(run_id, run.sentence, cost)
+                continue
+            self.store.save(run_id, run.rounds, run.record)
+            note.unlink(missing_ok=True)
+            self.computed += 1
+            self.progress.stored(run_id, run, cost)
+
+
+def _outcome(future: Future[Outcome], task: Task, *, last: bool) -> Outcome | None:
+    """What became of a task; None if its worker died and it may be tried again."""
+    try:
+        return future.result()
+    except (BrokenExecutor, CancelledError):
+        if not last:
+            return None
+        failure = Failure("its worker died", "its worker died")
+    except Exception as error:
+        failure = Failure.of(error)
+    return Outcome((failure,) * len(task.configs))

@@ -1,0 +1,207 @@
+"""How far the work is: tqdm's bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import Protocol
+
+import pandas as pd
+from tqdm import tqdm
+
+from pipeline.runs.run import Row, Run
+from pipeline.runs.store import RunId
+
+log = logging.getLogger("pipeline")
+
+LOG_EVERY = 10.0  # seconds between lines where there is no terminal
+
+
+class Progress(Protocol):
+    """What a grid tells while it works."""
+
+    @property
+    def count(self) -> int:
+        """How many runs are stored."""
+        ...
+
+    def begin(self, cost: float) -> None:
+        """Tasks of that cost in all are ahead."""
+        ...
+
+    def on_round(self, row: Row) -> None:
+        """A round of a run in this process is over."""
+        ...
+
+    def stored(self, run_id: RunId, run: Run, cost: float) -> None:
+        """A run is stored, and with it that part of the cost is spent."""
+        ...
+
+    def found(self, dataset: str, n: int, cost: float) -> None:
+        """Runs turned up in the store meanwhile, which saves that part of the cost."""
+        ...
+
+    def failed(self, run_id: RunId, why: str, cost: float) -> None:
+        """There will be no such run, and that part of the cost is spent."""
+        ...
+
+    def tick(self) -> None:
+        """About a second has passed."""
+        ...
+
+    def say(self, line: str) -> None:
+        """A line of its own."""
+        ...
+
+    def close(self) -> None:
+        """The work is over."""
+        ...
+
+
+class GridProgress:
+    """Counts runs; the time left follows from the cost of what is done.
+
+    total, stored : runs in all and in the store;  datasets : the datasets of the tasks ahead.
+    """
+
+    def __init__(self, total: int, count: int, datasets: Mapping[str, int]) -> None:
+        self.total, self.count = total, count
+        self.per_dataset = dict(datasets)
+        self.last = ""
+        self.live = sys.stderr.isatty()
+        self.logged = time.monotonic()
+        self.bar: tqdm[None] | None = None
+
+    def begin(self, cost: float) -> None:
+        """See `Progress`."""
+        bar = "|{bar:12}| " if self.live else ""
+        self.bar = tqdm(
+            total=cost,
+            bar_format=f"{{desc}} {bar}{{elapsed}}, {{remaining}} left{{postfix}}",
+            smoothing=0,  # costs are rough: the mean speed tells more than the latest
+            file=sys.stderr if self.live else open(os.devnull, "w"),  # noqa: PTH123, SIM115
+            dynamic_ncols=True,
+            leave=False,
+        )
+        self._describe()
+
+    def on_round(self, row: Row) -> None:
+        """Single rounds are too many to tell."""
+
+    def stored(self, run_id: RunId, run: Run, cost: float) -> None:
+        """See `Progress`."""
+        self.count += 1
+        self.per_dataset[run_id.dataset] += 1
+        last = run.rounds.iloc[-1]
+        self.last = f"{run_id}: train MSE {last['mse_train']:.4g}, test MCE {last['mce_test']:.4g}"
+        self._spend(cost)
+
+    def found(self, dataset: str, n: int, cost: float) -> None:
+        """See `Progress`."""
+        self.count += n
+        self.per_dataset[dataset] += n
+        self._spend(cost)
+
+    def failed(self, run_id: RunId, why: str, cost: float) -> None:
+        """See `Progress`."""
+        self.say(f"FAILED {run_id}: {why}")
+        self._spend(cost)
+
+    def tick(self) -> None:
+        """See `Progress`."""
+        if self.live and self.bar is not None:
+            self.bar.refresh()
+
+    def say(self, line: str) -> None:
+        """See `Progress`."""
+        tqdm.write(line, file=sys.stderr)
+
+    def close(self) -> None:
+        """See `Progress`."""
+        if self.bar is not None:
+            self.bar.close()
+
+    def _spend(self, cost: float) -> None:
+        if self.bar is None:
+            return
+        self.bar.update(cost)
+        self._describe()
+        now = time.monotonic()
+        if not self.live and (now - self.logged > LOG_EVERY or self.count == self.total):
+            self.logged = now
+            self.say(str(self.bar))
+
+    def _describe(self) -> None:
+        if self.bar is not None:
+            counts = " ".join(f"{name} {n}" for name, n in self.per_dataset.items())
+            self.bar.set_description_str(f"[{self.count}/{self.total}]", refresh=False)
+            self.bar.set_postfix_str(f"{counts} | {self.last}", refresh=False)
+
+
+class RoundsProgress:
+    """A single run: its rounds as a table on standard output, line by line."""
+
+    COLUMNS = ("round", "mse_train", "mse_test", "mce_train", "mce_test", "gap", "weight")
+
+    def __init__(self, rounds: int) -> None:
+        self.rounds = rounds
+        self.count = 0
+        self.shown = 0
+        self.bar: tqdm[None] | None = None
+
+    def begin(self, cost: float) -> None:  # noqa: ARG002
+        """See `Progress`."""
+        log.info("preparing the split and the initial predictor ...")
+        self.bar = tqdm(
+            total=self.rounds + 1, unit="round", leave=False, disable=not sys.stderr.isatty()
+        )
+
+    def on_round(self, row: Row) -> None:
+        """See `Progress`."""
+        if self.shown == 0:
+            tqdm.write(f"{row['dataset']} / {row['strategy']} / seed {row['seed']}")
+            tqdm.write("".join(f"{name:>12}" for name in self.COLUMNS))
+        self.shown += 1
+        tqdm.write(self._line(row))
+        if self.bar is not None:
+            self.bar.update()
+
+    def show(self, rounds: pd.DataFrame) -> None:
+        """All rounds of a run that was computed before, or elsewhere."""
+        for _, row in rounds.iterrows():
+            self.on_round(dict(row))
+
+    def stored(self, run_id: RunId, run: Run, cost: float) -> None:  # noqa: ARG002
+        """See `Progress`."""
+        self.count += 1
+        if self.shown == 0:
+            self.show(run.rounds)
+
+    def found(self, dataset: str, n: int, cost: float) -> None:  # noqa: ARG002
+        """See `Progress`."""
+        self.count += n
+
+    def failed(self, run_id: RunId, why: str, cost: float) -> None:
+        """The grid's error says it."""
+
+    def tick(self) -> None:
+        """See `Progress`."""
+
+    def say(self, line: str) -> None:
+        """See `Progress`."""
+        tqdm.write(line, file=sys.stderr)
+
+    def close(self) -> None:
+        """See `Progress`."""
+        if self.bar is not None:
+            self.bar.close()
+
+    def _line(self, row: Row) -> str:
+        cells = [f"{int(row['round']):>12}"]
+        for name in self.COLUMNS[1:]:
+            value = float(row[name])
+            cells.append(f"{'':>12}" if value != value else f"{value:>12.6g}")
+        return "".join(cells)

@@ -1,0 +1,163 @@
+"""One run = (dataset, strategy, seed) → a table with a row per round.
+
+What the strategies of one (dataset, seed) have in common (the split, f_0, the engine's view of X,
+the audit's trees and round 0's ensemble, which no weight has touched yet) is made once, in
+`CommonGround`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pipeline.boosting.algorithm import advance, boost, mean_squared_error, norm, round_seed
+from pipeline.boosting.arrays import Floats
+from pipeline.boosting.audit import Auditor, multicalibration_errors
+from pipeline.boosting.engines import Ensemble, TreeSettings, make_engine
+from pipeline.boosting.initial import paper_forest
+from pipeline.boosting.rescaling import Adaptive, Relaxed, Rescaling, Unit
+from pipeline.config import schema
+from pipeline.datasets.design import Design, Split, split
+from pipeline.runs import provenance
+from pipeline.runs.keys import audit_seed, seeds
+from pipeline.runs.store import Initial
+
+Row = dict[str, Any]
+OnRound = Callable[[Row], None]
+
+
+def unheard(_: Row) -> None:
+    """Nobody listens to single rounds."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: its rounds, and what ``run.json`` says beside the key."""
+
+    rounds: pd.DataFrame
+    record: dict[str, Any]
+
+
+class CommonGround:
+    """All that the strategies of one (dataset, seed) share."""
+
+    def __init__(self, config: schema.Config, design: Design, initial: Initial | None = None):
+        self.config = config
+        self.split: Split = split(design, config.dataset, config.seed)
+        self.initial = initial or fit_initial(config, self.split)
+        self.data_sha256 = design.data_sha256
+        boosting = config.boosting
+        settings = TreeSettings(boosting.trees, boosting.max_depth, boosting.learning_rate)
+        self.fitter = make_engine(config.engine.name, settings).bind(self.split.X_train)
+        audit = config.audit
+        seed = audit_seed(config.dataset.label, config.seed)
+        self.auditor_train, self.auditor_test = (
+            Auditor(X, n_trees=audit.trees, depth=audit.depth, seed=seed)
+            for X in (self.split.X_train, self.split.X_test)
+        )
+
+    @cached_property
+    def _first_round(self) -> tuple[Ensemble, Floats]:
+        f = self.initial.train
+        return self.fitter.fit(f, self.split.y_train - f, round_seed(self.config.seed, 0))
+
+    def fit_round(self, t: int, f: Floats, residual: Floats) -> tuple[Ensemble, Floats]:
+        """Round t's ensemble and its values on the training rows."""
+        if t == 0:
+            return self._first_round
+        return self.fitter.fit(f, residual, round_seed(self.config.seed, t))
+
+    def measure(self, f_train: Floats, f_test: Floats) -> tuple[Row, Row]:
+        """A round's errors on both sides of the split, and further readings of the MCE."""
+        audit = self.config.audit
+        further: Row = {}
+        row: Row = {
+            "mse_train": mean_squared_error(self.split.y_train, f_train),
+            "mse_test": mean_squared_error(self.split.y_test, f_test),
+        }
+        for side, auditor, y, f in (
+            ("train", self.auditor_train, self.split.y_train, f_train),
+            ("test", self.auditor_test, self.split.y_test, f_test),
+        ):
+            readings = (audit.reading, *audit.also)
+            errors = multicalibration_errors(auditor.audit(f, y - f), readings)
+            row[f"mce_{side}"] = errors[audit.reading]
+            further |= {f"mce_{side}_{reading}": errors[reading] for reading in audit.also}
+        return row, further
+
+
+def fit_initial(config: schema.Config, data: Split) -> Initial:
+    """f_0: the paper's random forest, on the training rows."""
+    forest = paper_forest(config.seed, config.initial.trees, config.initial.max_depth)
+    forest.fit(data.X_train, data.y_train)
+    return Initial(forest.predict(data.X_train), forest.predict(data.X_test))
+
+
+def run(config: schema.Config, ground: CommonGround, on_round: OnRound = unheard) -> Run:
+    """Run a strategy; ``on_round`` hears of every round as it ends."""
+    started = time.perf_counter()
+    eta = config.boosting.eta
+    f_test = ground.initial.test
+    rows: list[Row] = []
+
+    def record(t: int, f_train: Floats, gap: float, weight: float) -> None:
+        errors, further = ground.measure(f_train, f_test)
+        row = {
+            "dataset": config.dataset.label,
+            "strategy": config.strategy.name,
+            "seed": config.seed,
+            "round": t,
+            **errors,
+            "gap": gap,
+            "weight": weight,
+            **further,
+        }
+        rows.append(row)
+        on_round(row)
+
+    record(0, ground.initial.train, np.nan, np.nan)
+    for step in boost(
+        ground.split.y_train,
+        ground.initial.train,
+        config.boosting.rounds,
+        eta,
+        rescaling_of(config.strategy),
+        ground.fit_round,
+    ):
+        f_test = advance(f_test, ground.split.X_test, step, eta)
+        record(step.t + 1, step.f, step.gap, step.weight)
+    return Run(pd.DataFrame(rows), _record(config, ground, time.perf_counter() - started))
+
+
+def rescaling_of(strategy: schema.Unit | schema.Relaxed | schema.Adaptive) -> Rescaling:
+    """The rescaling a config describes."""
+    if isinstance(strategy, schema.Relaxed):
+        return Relaxed(strategy.offset, strategy.exponent)
+    return Unit() if isinstance(strategy, schema.Unit) else Adaptive()
+
+
+def _record(config: schema.Config, ground: CommonGround, seconds: float) -> dict[str, Any]:
+    data = ground.split
+    return {
+        "config": config.model_dump(mode="json"),
+        "data_sha256": ground.data_sha256,
+        "seeds": seeds(config),
+        "duration_seconds": round(seconds, 4),
+        # Enough to evaluate the paper's bounds without the data.
+        "sizes": {
+            "n_train": len(data.y_train),
+            "n_test": len(data.y_test),
+            "n_features": data.X_train.shape[1],
+            "norm_y": norm(data.y_train),
+            "norm_f0": norm(ground.initial.train),
+            "norm_residual0": norm(data.y_train - ground.initial.train),
+            "distinct_f0": len(np.unique(ground.initial.train)),
+        },
+        **provenance.describe(),
+    }

@@ -1,0 +1,285 @@
+"""Runs on disk: a folder a person can browse, each run complete or absent.
+
+    <root>/runs/<dataset>/<strategy>/seed=007-<hash>/rounds.csv   one row per round
+                                                     run.json     key, config, provenance, checksums
+    <root>/initial/<dataset>/seed=007-<hash>.npz                  f_0, shared by strategies
+
+A run is written beside its place and renamed into it, so that a kill at any moment leaves either
+all of it or nothing; its checksums tell a damaged one. The hash is of the run's key (see
+`pipeline.runs.keys`), which stands readable in ``run.json``.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import os
+import shutil
+import socket
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pipeline.boosting.arrays import Floats
+from pipeline.errors import UserError
+from pipeline.runs.keys import Key, differing, key_hash
+
+_SCRATCH = ".partial-"
+
+
+class StoreError(UserError):
+    """The output folder cannot be written; earlier results are intact."""
+
+
+class CorruptRun(Exception):  # noqa: N818
+    """A stored run is damaged; the message says how."""
+
+
+@dataclass(frozen=True)
+class RunId:
+    """The place of a run: what it is called, and the key its numbers depend on."""
+
+    dataset: str
+    strategy: str
+    seed: int
+    key: Key
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder below ``runs/``."""
+        name = f"seed={self.seed:03d}-{key_hash(self.key)}"
+        return Path(self.dataset) / self.strategy / name
+
+    def __str__(self) -> str:
+        """For logs: dataset/strategy/seed=7."""
+        return f"{self.dataset}/{self.strategy}/seed={self.seed}"
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run read back: its rounds and its ``run.json``."""
+
+    rounds: pd.DataFrame
+    record: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Initial:
+    """f_0 on the training rows (n_train,) and on the test rows (n_test,)."""
+
+    train: Floats
+    test: Floats
+
+
+class RunStore:
+    """The runs of one experiment's folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.runs = root / "runs"
+
+    # -- runs ---------------------------------------------------------------------------------
+
+    def has(self, run: RunId) -> bool:
+        """Whether a run is stored; raises `CorruptRun` if it is damaged."""
+        folder = self.runs / run.folder
+        if not folder.is_dir():
+            return False
+        _verified(folder)
+        return True
+
+    def load(self, run: RunId) -> StoredRun | None:
+        """A stored run, None if there is none; raises `CorruptRun` if it is damaged."""
+        folder = self.runs / run.folder
+        return _read(folder) if folder.is_dir() else None
+
+    def save(self, run: RunId, rounds: pd.DataFrame, record: Mapping[str, Any]) -> Path:
+        """Put a run into its place, whole; a valid one that is there already is kept."""
+        target = self.runs / run.folder
+        csv = rounds.to_csv(index=False).encode()
+        sealed = _seal({"key": run.key, **record, "rounds_sha256": _sha256(csv)})
+        with _clear_errors(self.root):
+            scratch = self._scratch()
+            try:
+                (scratch / "rounds.csv").write_bytes(csv)
+                (scratch / "run.json").write_text(json.dumps(sealed, indent=2, sort_keys=True))
+                target.parent.mkdir(parents=True, exist_ok=True)
+                self._install(scratch, target)
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
+        return target
+
+    def why_missing(self, run: RunId) -> str | None:
+        """Which keys tell ``run`` from a stored one of the same name; None if there is none."""
+        best: list[str] | None = None
+        folder = (self.runs / run.folder).parent
+        for other in sorted(folder.glob(f"seed={run.seed:03d}-*")):
+            try:
+                differences = differing(run.key, _read(other).record["key"])
+            except CorruptRun:
+                continue
+            if differences and (best is None or len(differences) < len(best)):
+                best = differences
+        return None if best is None else "; ".join(best)
+
+    def frame(self, runs: Iterable[RunId] | None = None) -> pd.DataFrame:
+        """The rounds of ``runs`` (default: all that are valid) as one frame.
+
+        A column ``key`` holds each run's hash, so that runs of different settings stay apart.
+        """
+        folders = (
+            sorted(self.runs.glob("*/*/seed=*-*"))
+            if runs is None
+            else [self.runs / run.folder for run in runs]
+        )
+        frames = []
+        for folder in folders:
+            try:
+                frames.append(_read(folder).rounds.assign(key=folder.name.rpartition("-")[2]))
+            except CorruptRun:
+                if runs is not None:
+                    raise
+        if not frames:
+            return pd.DataFrame()
+        return pd.concat(frames, ignore_index=True)
+
+    # -- f_0 ----------------------------------------------------------------------------------
+
+    def load_initial(self, dataset: str, seed: int, key: Key) -> Initial | None:
+        """f_0 as stored under ``key``; None if absent or damaged."""
+        path = self._initial_path(dataset, seed, key)
+        try:
+            raw = path.read_bytes()
+            digest, blob = raw[:64].decode(), raw[64:]
+            if _sha256(blob) != digest:
+                return None
+            with np.load(io.BytesIO(blob)) as arrays:
+                return Initial(arrays["train"], arrays["test"])
+        except (OSError, ValueError, KeyError):
+            return None
+
+    def save_initial(self, dataset: str, seed: int, key: Key, initial: Initial) -> None:
+        """Keep f_0 for the other strategies and for reruns."""
+        path = self._initial_path(dataset, seed, key)
+        buffer = io.BytesIO()
+        np.savez(buffer, train=initial.train, test=initial.test)
+        blob = buffer.getvalue()
+        with _clear_errors(self.root):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            scratch = path.with_name(f"{_SCRATCH}{_owner()}")
+            try:
+                scratch.write_bytes(_sha256(blob).encode() + blob)
+                scratch.replace(path)
+            finally:
+                scratch.unlink(missing_ok=True)
+
+    # -- housekeeping ---------------------------------------------------------------------------
+
+    def check_writable(self) -> None:
+        """Raise `StoreError` now rather than after hours of work."""
+        with _clear_errors(self.root):
+            shutil.rmtree(self._scratch())
+
+    def sweep(self) -> None:
+        """Remove what killed processes of this machine left half-written."""
+        host = socket.gethostname()
+        for scratch in [*self.root.glob(f"{_SCRATCH}*"), *self.root.glob(f"*/*/{_SCRATCH}*")]:
+            owner = scratch.name.removeprefix(_SCRATCH).rsplit("-", 2)
+            if len(owner) == 3 and owner[0] == host and not _alive(int(owner[1])):
+                if scratch.is_dir():
+                    shutil.rmtree(scratch, ignore_errors=True)
+                else:
+                    scratch.unlink(missing_ok=True)
+
+    def _scratch(self) -> Path:
+        folder = self.root / f"{_SCRATCH}{_owner()}"
+        folder.mkdir(parents=True)
+        return folder
+
+    def _install(self, scratch: Path, target: Path) -> None:
+        for _ in range(2):
+            try:
+                scratch.rename(target)
+                return
+            except OSError as error:
+                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                    raise
+            try:
+                _read(target)
+                return  # somebody else finished the same run; its numbers are the same
+            except CorruptRun:
+                shutil.rmtree(target)
+        raise StoreError(f"{target}: cannot be replaced")
+
+    def _initial_path(self, dataset: str, seed: int, key: Key) -> Path:
+        return self.root / "initial" / dataset / f"seed={seed:03d}-{key_hash(key)}.npz"
+
+
+class _clear_errors:  # noqa: N801
+    """Turns failures to write below ``root`` into one sentence."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, OSError):
+            raise StoreError(
+                f"output_dir: cannot write to {self.root} ({error.strerror or error}); "
+                "results stored so far are intact"
+            ) from None
+
+
+def _read(folder: Path) -> StoredRun:
+    csv, record = _verified(folder)
+    return StoredRun(pd.read_csv(io.BytesIO(csv)), record)
+
+
+def _verified(folder: Path) -> tuple[bytes, dict[str, Any]]:
+    """The bytes of ``rounds.csv`` and the record, after their checksums were found right."""
+    try:
+        csv = (folder / "rounds.csv").read_bytes()
+        record = json.loads((folder / "run.json").read_bytes())
+    except FileNotFoundError as error:
+        raise CorruptRun(f"{folder}: {Path(error.filename).name} is missing") from None
+    except (OSError, ValueError) as error:
+        raise CorruptRun(f"{folder}: run.json cannot be read ({error})") from None
+    if not isinstance(record, dict) or _seal(record) != record:
+        raise CorruptRun(f"{folder}: run.json does not match its checksum")
+    if _sha256(csv) != record["rounds_sha256"]:
+        raise CorruptRun(f"{folder}: rounds.csv does not match its checksum")
+    return csv, record
+
+
+def _seal(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record with a checksum of its other entries."""
+    content = {name: value for name, value in record.items() if name != "record_sha256"}
+    text = json.dumps(content, sort_keys=True)
+    return json.loads(text) | {"record_sha256": _sha256(text.encode())}
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _owner() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

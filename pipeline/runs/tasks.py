@@ -1,0 +1,105 @@
+"""The unit of work: a (dataset, seed), whose strategies share what `CommonGround` holds."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.config.schema import Config
+from pipeline.datasets.design import Design
+from pipeline.errors import UserError
+from pipeline.runs import run
+from pipeline.runs.keys import Key, initial_key, run_key
+from pipeline.runs.store import Initial, RunId
+
+
+@dataclass(frozen=True)
+class Task:
+    """Some strategies of one (dataset, seed)."""
+
+    configs: tuple[Config, ...]
+    data_sha256: str
+
+    @property
+    def dataset(self) -> str:
+        """The dataset's short name."""
+        return self.configs[0].dataset.label
+
+    @property
+    def seed(self) -> int:
+        """The seed of all its runs."""
+        return self.configs[0].seed
+
+    @property
+    def initial_key(self) -> Key:
+        """What the f_0 of all its runs depends on."""
+        return initial_key(self.configs[0], self.data_sha256)
+
+    def run_id(self, config: Config) -> RunId:
+        """The place in the store of one of its runs."""
+        return RunId(
+            self.dataset, config.strategy.name, self.seed, run_key(config, self.data_sha256)
+        )
+
+    def __str__(self) -> str:
+        """For logs."""
+        return f"{self.dataset} seed={self.seed}"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why there is no run: a sentence, and the whole story for a file.
+
+    foreseen : the sentence tells the user all there is to know.
+    """
+
+    sentence: str
+    story: str
+    foreseen: bool = False
+
+    @classmethod
+    def of(cls, error: Exception) -> Failure:
+        """The failure behind an exception that is being handled."""
+        foreseen = isinstance(error, UserError)
+        name = "" if foreseen else f"{type(error).__name__}: "
+        return cls(f"{name}{error}", traceback.format_exc(), foreseen)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a worker sends back: a run or a failure per config, and f_0 if it was fitted."""
+
+    runs: tuple[run.Run | Failure, ...]
+    initial: Initial | None = None
+    seconds: float = 0.0
+
+
+def compute(
+    task: Task, design: Design, initial: Initial | None, on_round: run.OnRound = run.unheard
+) -> Outcome:
+    """All runs of a task; one that fails does not harm the others."""
+    started = time.perf_counter()
+    try:
+        ground = run.CommonGround(task.configs[0], design, initial)
+    except Exception as error:
+        return Outcome((Failure.of(error),) * len(task.configs))
+    runs: list[run.Run | Failure] = []
+    for config in task.configs:
+        try:
+            runs.append(run.run(config, ground, on_round))
+        except Exception as error:
+            runs.append(Failure.of(error))
+    fitted = ground.initial if initial is None else None
+    return Outcome(tuple(runs), fitted, time.perf_counter() - started)
+
+
+def cost(design: Design) -> float:
+    """A rough guess of a run's time, to start large ones first and to tell the time left.
+
+    Measured on the paper's datasets, it goes with the rows plus the histogram bins.
+    """
+    bins = sum(min(len(np.unique(column)), 256) for column in design.X[:2000].T)
+    return float(len(design.y) + bins)

@@ -1,0 +1,30 @@
+"""Where tasks run: in this process, in processes of this machine, or on a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+
+from pipeline.config.schema import Grid
+from pipeline.datasets.design import Design
+from pipeline.runs.run import OnRound
+from pipeline.runs.workers.base import Workers
+from pipeline.runs.workers.local import cores, in_this_process, local_processes
+
+
+def open_workers(
+    grid: Grid, designs: Mapping[str, Design], n_tasks: int, on_round: OnRound
+) -> AbstractContextManager[Workers]:
+    """The workers a config asks for, ready to compute with ``designs``.
+
+    ``on_round`` hears of every round where tasks run in this process.
+    """
+    if grid.backend == "dask":
+        from pipeline.runs.workers.dask import cluster  # an optional extra
+
+        return cluster(str(grid.scheduler), designs)
+    slots = min(grid.workers or cores(), n_tasks)
+    return in_this_process(designs, on_round) if slots == 1 else local_processes(slots, designs)
+
+
+__all__ = ["Workers", "open_workers"]

@@ -1,0 +1,28 @@
+"""What a grid needs of its workers."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Protocol
+
+from pipeline.runs.store import Initial
+from pipeline.runs.tasks import Outcome, Task
+
+
+class Workers(Protocol):
+    """A place where tasks run.
+
+    ahead : how many tasks it may be given at once.  elsewhere : whether they run in other
+    processes, which have to be stopped in order.
+    """
+
+    ahead: int
+    elsewhere: bool
+
+    def submit(self, task: Task, initial: Initial | None) -> Future[Outcome]:
+        """Start a task; a dead worker is a `BrokenExecutor` or `CancelledError` of its future."""
+        ...
+
+    def stop(self) -> None:
+        """End at once, whatever is under way."""
+        ...

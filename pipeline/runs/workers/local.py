@@ -1,0 +1,115 @@
+"""Tasks in this process, one at a time, or in processes of one thread each on this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+
+from pipeline.datasets.design import Design
+from pipeline.runs import tasks
+from pipeline.runs.run import OnRound
+from pipeline.runs.store import Initial
+from pipeline.runs.tasks import Outcome, Task
+from pipeline.runs.workers.base import Workers
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on every system
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def in_this_process(designs: Mapping[str, Design], on_round: OnRound) -> Iterator[Workers]:
+    """One task at a time, here."""
+    yield _InThisProcess(designs, on_round)
+
+
+@contextmanager
+def local_processes(slots: int, designs: Mapping[str, Design]) -> Iterator[Workers]:
+    """``slots`` processes of this machine."""
+    pool = _Pool(slots, dict(designs))
+    try:
+        yield pool
+    finally:
+        pool.executor.shutdown(wait=True, cancel_futures=True)
+
+
+class _InThisProcess:
+    ahead = 1
+    elsewhere = False
+
+    def __init__(self, designs: Mapping[str, Design], on_round: OnRound) -> None:
+        self.designs, self.on_round = designs, on_round
+
+    def submit(self, task: Task, initial: Initial | None) -> Future[Outcome]:
+        future: Future[Outcome] = Future()
+        design = self.designs[task.dataset]
+        future.set_result(tasks.compute(task, design, initial, self.on_round))
+        return future
+
+    def stop(self) -> None:
+        pass
+
+
+class _Pool:
+    """Replaced whole when one of its processes dies."""
+
+    elsewhere = True
+
+    def __init__(self, slots: int, designs: dict[str, Design]) -> None:
+        self.slots, self.designs = slots, designs
+        self.ahead = slots + 1  # one lies ready
+        self.executor = self._start()
+
+    def _start(self) -> ProcessPoolExecutor:
+        # Forked workers share the designs' memory and start at once; no thread of ours runs.
+        method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
+        return ProcessPoolExecutor(
+            self.slots,
+            mp_context=multiprocessing.get_context(method),
+            initializer=_become_worker,
+            initargs=(self.designs, os.getpid()),
+        )
+
+    def submit(self, task: Task, initial: Initial | None) -> Future[Outcome]:
+        try:
+            return self.executor.submit(_compute_here, task, initial)
+        except BrokenProcessPool:
+            self.executor.shutdown(wait=False, cancel_futures=True)
+            self.executor = self._start()
+            return self.executor.submit(_compute_here, task, initial)
+
+    def stop(self) -> None:
+        processes = list((self.executor._processes or {}).values())
+        self.executor.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
+
+
+_designs_here: dict[str, Design] = {}
+
+
+def _become_worker(designs: dict[str, Design], driver: int) -> None:
+    """A worker leaves Ctrl-C to the driver and ends when the driver is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _designs_here.update(designs)
+
+    def watch() -> None:
+        while os.getppid() == driver:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _compute_here(task: Task, initial: Initial | None) -> Outcome:
+    return tasks.compute(task, _designs_here[task.dataset], initial)

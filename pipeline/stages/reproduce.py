@@ -1,0 +1,18 @@
+"""``stage=reproduce``: the grid's missing runs, then the report."""
+
+from __future__ import annotations
+
+import time
+
+from pipeline.runs.plan import Plan
+from pipeline.stages import report, run
+
+
+def main(plan: Plan) -> None:
+    """Run, then report."""
+    started = time.monotonic()
+    report.require_reportable(plan)
+    run.main(plan)
+    report.main(plan, started)
+    minutes, seconds = divmod(round(time.monotonic() - started), 60)
+    print(f"elapsed: {minutes} min {seconds} s")

@@ -1,0 +1,46 @@
+"""``stage=run``: one run or a grid; what is in the store is not computed again."""
+
+from __future__ import annotations
+
+import logging
+
+from pipeline.runs.grid import Summary, run_plan
+from pipeline.runs.plan import Plan
+from pipeline.runs.progress import RoundsProgress
+
+log = logging.getLogger("pipeline")
+
+
+def main(plan: Plan) -> None:
+    """Compute what is missing and say where it is."""
+    summary = run_plan(plan)
+    if plan.is_grid:
+        _tell_grid(summary, plan)
+    else:
+        _tell_run(summary, plan)
+
+
+def _tell_grid(summary: Summary, plan: Plan) -> None:
+    if not summary.computed:
+        log.info("all %d runs are in %s already", summary.total, plan.store.root)
+        return
+    log.info(
+        "%d runs computed in %.1f s (%.1f s inside runs), %d found; all are in %s",
+        summary.computed,
+        summary.seconds,
+        summary.run_seconds,
+        summary.found,
+        plan.store.root,
+    )
+
+
+def _tell_run(summary: Summary, plan: Plan) -> None:
+    (run_id,) = plan.run_ids()
+    folder = plan.store.runs / run_id.folder
+    if summary.computed:
+        print(f"stored in {folder}")
+        return
+    stored = plan.store.load(run_id)
+    assert stored is not None  # found a moment ago
+    RoundsProgress(plan.config.boosting.rounds).show(stored.rounds)
+    print(f"already computed: {folder}")

@@ -1,0 +1,232 @@
+"""Figures of the theory chapter: measured values beside the paper's bounds and sharper ones.
+
+Everything is drawn from what ``stage=theory`` wrote and from stored runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from pipeline.analysis.evidence import Evidence
+from pipeline.analysis.style import (
+    BLUE,
+    GREEN,
+    LOOKS,
+    ORANGE,
+    PANEL,
+    RED,
+    legend_below,
+    save,
+    styled,
+)
+from pipeline.boosting.arrays import Floats
+from pipeline.theory.instances import SMOOTH
+from pipeline.theory.study import Study
+
+
+def draw_all(study: Study, evidence: Evidence, folder: Path) -> list[str]:
+    """Write the chapter's figures; gives their names in order."""
+    titles = evidence.titles
+    drawn: dict[str, Callable[[], Figure]] = {
+        "theory_rate": lambda: rate(_Curves(study.curves, "rate")),
+        "theory_datasets": lambda: datasets(study.exact, titles),
+        "theory_contraction": lambda: contraction(
+            _Curves(study.curves, "contraction"), _Curves(study.curves, "hard_bins")
+        ),
+        "theory_noise": lambda: noise(_Curves(study.curves, "noise")),
+        "theory_weights": lambda: weights(_Curves(study.curves, "weights")),
+        "theory_quadratic": lambda: quadratic(_Curves(study.curves, "quadratic")),
+        "theory_error": lambda: error(evidence, study.gbdt),
+    }
+    if study.income is not None:
+        rounds = study.income
+        drawn["income"] = lambda: income(rounds)
+    with styled():
+        for name, draw in drawn.items():
+            save(draw(), folder, name)
+    return list(drawn)
+
+
+class _Curves:
+    """The curves of one figure, by panel and series."""
+
+    def __init__(self, curves: pd.DataFrame, figure: str) -> None:
+        self.points = curves[curves["figure"] == figure]
+
+    def __call__(self, series: str, panel: str = "") -> tuple[Floats, Floats]:
+        """x and y of a series."""
+        some = self.points[(self.points["series"] == series) & (self.points["panel"] == panel)]
+        return some["x"].to_numpy(np.float64), some["y"].to_numpy(np.float64)
+
+    @property
+    def series(self) -> list[str]:
+        """The names of all series."""
+        return list(self.points["series"].unique())
+
+
+def rate(curves: _Curves) -> Figure:
+    """Smallest gap against T."""
+    figure = Figure(figsize=(8, 3.2), layout="constrained")
+    smooth, domino = figure.subplots(1, 2)
+    for axes, panel in ((smooth, "smooth"), (domino, "domino")):
+        axes.loglog(*curves("paper", panel), color=ORANGE, linestyle="--", label="paper")
+        axes.loglog(*curves("sharper", panel), color=GREEN, linestyle="-.", label="sharper")
+    smooth.loglog(*curves("measured", "smooth"), color=BLUE, label="measured")
+    smooth.set(title="a smooth class", xlabel="T", ylabel="smallest gap")
+    smooth.set_ylim(bottom=1e-6)
+    domino.loglog(*curves("measured", "domino"), "o-", color=BLUE, label="measured (domino)")
+    domino.set(title="domino, ‖y − f₀‖ = 1", xlabel="T")
+    for axes in (smooth, domino):
+        axes.legend(frameon=False, fontsize=8.5)
+    return figure
+
+
+def datasets(exact: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
+    """Smallest gap on rows of the datasets, exact oracle, beside Unit's bounds."""
+    shown = [d for d in titles if (exact["dataset"] == d).any()]
+    figure, panels = _row_of_panels(len(shown))
+    for axes, dataset in zip(panels, shown, strict=True):
+        runs = exact[exact["dataset"] == dataset]
+        one = runs[runs["strategy"] == runs["strategy"].iloc[0]]
+        axes.loglog(one["round"], one["paper"], color="black", linestyle="--", label="paper (Unit)")
+        axes.loglog(one["round"], one["sharp"], color="black", linestyle="-.", label="sharper")
+        for strategy, group in runs.groupby("strategy", sort=False):
+            look = LOOKS[str(strategy)]
+            style = look.line | {"markevery": 0.12, "label": look.label}
+            axes.loglog(group["round"], group["gap"].cummin(), **style)
+        axes.set(title=titles[dataset], xlabel="T", ylim=(1e-7, None))
+    panels[0].set_ylabel("smallest gap")
+    legend_below(figure, panels[0])
+    return figure
+
+
+def contraction(smooth: _Curves, hard: _Curves) -> Figure:
+    """κ and the measured factor over ρ; and the factor of a hard class over rounds."""
+    figure = Figure(figsize=(9, 3.3), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for kind, colour in zip(SMOOTH, (BLUE, ORANGE, GREEN, RED), strict=True):
+        left.loglog(*smooth("bound", kind), color=colour, linestyle="--")
+        left.loglog(*smooth("measured", kind), color=colour, marker="o", label=kind)
+    left.axhline(0.5, color="black", linewidth=0.8, linestyle=":")
+    left.axhline(1.0, color="black", linewidth=0.8)
+    left.set(title="smooth classes", xlabel="ρ (distance of the start)", ylabel="factor per round")
+    left.plot([], [], color="black", linestyle="--", label="κ")
+    left.legend(frameon=False, fontsize=8.5, ncols=2)
+    _hard_factors(right, hard)
+    return figure
+
+
+def _hard_factors(axes: Axes, curves: _Curves) -> None:
+    every = curves.points.sort_values("x")
+    axes.plot(every["x"], every["y"], color=BLUE, zorder=1)
+    axes.scatter(*curves("unchanged"), color=BLUE, label="no point changes cell")
+    axes.scatter(*curves("changed"), color=RED, marker="x", label="some point does")
+    axes.axhline(0.5, color="black", linewidth=0.8, linestyle=":")
+    axes.set(title="hard bins", xlabel="round")
+    axes.legend(frameon=False, fontsize=8.5)
+
+
+def noise(curves: _Curves) -> Figure:
+    """Smallest gap over ε."""
+    figure = Figure(figsize=(5, 3.2), layout="constrained")
+    axes = figure.subplots()
+    axes.loglog(*curves("bound"), color=ORANGE, linestyle="--", label="bound")
+    axes.loglog(*curves("floor"), color="black", linestyle=":", label="floor 2η√ε")
+    axes.loglog(*curves("measured"), "o-", color=BLUE, label="measured")
+    axes.set(xlabel="ε", ylabel="smallest gap of 200 rounds")
+    axes.legend(frameon=False)
+    return figure
+
+
+def weights(curves: _Curves) -> Figure:
+    """|ω_t − 1| over rounds."""
+    figure = Figure(figsize=(5, 3.2), layout="constrained")
+    axes = figure.subplots()
+    for series in curves.series:
+        axes.loglog(*curves(series), color=GREEN, alpha=0.6)
+    axes.set(xlabel="round", ylabel="|ω_t − 1|")
+    axes.set_ylim(bottom=1e-15)
+    return figure
+
+
+def quadratic(curves: _Curves) -> Figure:
+    """The counterexample's ratio over ε."""
+    figure = Figure(figsize=(5, 3.2), layout="constrained")
+    axes = figure.subplots()
+    axes.loglog(*curves("measured"), color=RED, label="measured")
+    axes.loglog(*curves("quadratic"), color="black", linestyle="--", label="quadratic")
+    axes.set(xlabel="‖r₀‖ = ε", ylabel="‖r₁‖ / ‖r₀‖")
+    axes.legend(frameon=False)
+    return figure
+
+
+def error_parts(mse: Floats, gap: Floats, n: int, eta: float) -> tuple[Floats, Floats]:
+    """From a Unit run's curves: gap/η and √(2ε_t), each over √n, for rounds 0 … T − 1.
+
+    mse : (T + 1,);  gap : (T + 1,), the first empty. With V = ½ n mse, h = Δ/η and
+    ⟨r, h⟩ = (V_t − V_{t+1} + ½ gap²)/η, the loss after a full step is V_t − ⟨r, h⟩ + ½‖h‖².
+    """
+    v, step = 0.5 * n * mse, gap[1:] / eta
+    inner = (v[:-1] - v[1:] + 0.5 * gap[1:] ** 2) / eta
+    full = np.maximum(v[:-1] - inner + 0.5 * step**2, 0.0)
+    return step / np.sqrt(n), np.sqrt(2 * full) / np.sqrt(n)
+
+
+def error(evidence: Evidence, gbdt: pd.DataFrame) -> Figure:
+    """Training MCE of the stored Unit runs and its bound."""
+    figure, panels = _row_of_panels(len(evidence.datasets))
+    sizes = evidence.sizes[evidence.sizes["strategy"] == "unit"].sort_values("seed")
+    for axes, dataset in zip(panels, evidence.datasets, strict=True):
+        mse, gap, mce = (
+            evidence.curves(dataset, "unit", c) for c in ("mse_train", "gap", "mce_train")
+        )
+        n_train = sizes.loc[sizes["dataset"] == dataset, "n_train"]
+        parts = [
+            error_parts(*curves, evidence.eta) for curves in zip(mse, gap, n_train, strict=True)
+        ]
+        move, oracle = (np.mean([p[k] for p in parts], axis=0) for k in (0, 1))
+        t = np.arange(len(move))
+        axes.semilogy(t, move + oracle, color="black", label="bound")
+        axes.semilogy(t, move, color=ORANGE, linestyle="--", label="gap part")
+        axes.semilogy(t, oracle, color=RED, linestyle=":", label="ε part")
+        one = gbdt[gbdt["dataset"] == dataset]
+        axes.fill_between(
+            one["round"], one["epsilon_low"], one["epsilon_high"], color=RED, alpha=0.25, lw=2,
+            label="ε part, bracketed",
+        )  # fmt: skip
+        axes.semilogy(t, mce.mean(axis=0)[:-1], color=BLUE, label="training MCE")
+        axes.set(title=evidence.titles[dataset], xlabel="round")
+    legend_below(figure, panels[0])
+    return figure
+
+
+def income(rounds: pd.DataFrame) -> Figure:
+    """Gap, log-loss and multicalibration error of the classifier on Adult's income label."""
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    panels = figure.subplots(1, 3)
+    titles = ("gap of the logits", "log-loss", "multicalibration error")
+    for axes, name, title in zip(panels, ("gap", "loss", "mce"), titles, strict=True):
+        for strategy, group in rounds.groupby("strategy", sort=False):
+            look = LOOKS[str(strategy)]
+            if name == "gap":
+                axes.semilogy(group["round"], group["gap"], label=look.label, **look.line)
+                continue
+            axes.plot(group["round"], group[f"{name}_train"], **look.line)
+            axes.plot(group["round"], group[f"{name}_test"], **(look.line | {"linestyle": ":"}))
+        axes.set(title=title, xlabel="round")
+    panels[2].set_yscale("log")
+    for linestyle, label in (("-", "training"), (":", "test")):
+        panels[0].plot([], [], color="black", linestyle=linestyle, label=label)
+    legend_below(figure, panels[0])
+    return figure
+
+
+def _row_of_panels(n: int) -> tuple[Figure, list[Axes]]:
+    figure = Figure(figsize=(PANEL * n, 2.9), layout="constrained")
+    return figure, list(figure.subplots(1, n, squeeze=False)[0])

@@ -1,0 +1,166 @@
+"""All that ``stage=theory`` measures, and the folder it is written to."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from pipeline.analysis.bounds import gap_bound, sharp_gap_bound
+from pipeline.boosting.algorithm import boost
+from pipeline.boosting.rescaling import Rescaling, Unit
+from pipeline.config.schema import Config
+from pipeline.runs.plan import Plan
+from pipeline.runs.run import CommonGround, rescaling_of
+from pipeline.runs.tasks import Task
+from pipeline.theory import curves, income
+from pipeline.theory.dynamics import run
+from pipeline.theory.findings import Finding, find_all
+from pipeline.theory.instances import N_INSTANCES, Bank, Instance
+from pipeline.theory.rows import oracle_error, real_instances
+from pipeline.theory.trials import Trials
+
+log = logging.getLogger("pipeline")
+
+EXACT_ROUNDS = 60
+EXACT_KIND = "rbf"
+INCOME_DATASET = "adult"
+
+
+@dataclass(frozen=True)
+class Study:
+    """What was measured.
+
+    findings : their records.  curves : of the chapter's figures.  exact, gbdt : rounds on the
+    datasets, with an exact oracle and with the paper's GBDT.  income : Adult's income label, if
+    Adult is among the datasets.
+    """
+
+    findings: Sequence[Mapping[str, Any]]
+    curves: pd.DataFrame
+    exact: pd.DataFrame
+    gbdt: pd.DataFrame
+    income: pd.DataFrame | None
+
+    TABLES: ClassVar[Mapping[str, str]] = {
+        "curves": "curves.csv",
+        "exact": "exact_rounds.csv",
+        "gbdt": "gbdt_rounds.csv",
+        "income": "income.csv",
+    }
+    FINDINGS: ClassVar[str] = "findings.json"
+
+    def write(self, folder: Path) -> None:
+        """Keep it in ``folder``, in the place of an earlier one."""
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(self.findings, indent=2, ensure_ascii=False)
+        (folder / self.FINDINGS).write_text(text, encoding="utf-8")
+        for name, file in self.TABLES.items():
+            table = getattr(self, name)
+            if table is None:
+                (folder / file).unlink(missing_ok=True)
+            else:
+                table.to_csv(folder / file, index=False)
+
+    @classmethod
+    def read(cls, folder: Path) -> Study | None:
+        """What `write` kept; None if there is nothing, or something incomplete."""
+        needed = [cls.FINDINGS, *(cls.TABLES[name] for name in ("curves", "exact", "gbdt"))]
+        missing = [file for file in needed if not (folder / file).exists()]
+        if missing:
+            if len(missing) < len(needed):
+                log.warning("%s lacks %s: stage=theory makes it anew", folder, ", ".join(missing))
+            return None
+        tables = {
+            name: pd.read_csv(folder / file, keep_default_na=name != "curves")
+            for name, file in cls.TABLES.items()
+            if (folder / file).exists()
+        }
+        findings = json.loads((folder / cls.FINDINGS).read_text(encoding="utf-8"))
+        return cls(findings, tables["curves"], tables["exact"], tables["gbdt"],
+                   tables.get("income"))  # fmt: skip
+
+
+def conduct(plan: Plan, n: int = N_INSTANCES) -> Study:
+    """Measure everything; ``n`` random instances of each kind."""
+    of_dataset: dict[str, list[Config]] = {}
+    for (dataset, _), config in plan.pairs.items():
+        of_dataset.setdefault(dataset, []).append(config)
+    real: list[Instance] = []
+    exact: list[dict[str, Any]] = []
+    gbdt: list[dict[str, Any]] = []
+    for configs in of_dataset.values():
+        log.info("theory: rows of %s ...", configs[0].dataset.display)
+        ground = _ground(plan, configs[0])
+        instances = real_instances(ground.split.X_train, ground.split.y_train)
+        real += instances
+        rescalings = {str(c.strategy.name): rescaling_of(c.strategy) for c in configs}
+        exact += exact_rounds(configs[0].dataset.label, instances, rescalings)
+        gbdt += gbdt_rounds(configs[0], ground)
+    income_ = None
+    if INCOME_DATASET in of_dataset:
+        log.info("theory: the log-loss on Adult's income label ...")
+        configs = of_dataset[INCOME_DATASET]
+        income_ = income.measure(configs, plan.library.table(configs[0].dataset))
+    log.info("theory: statements on random instances ...")
+    measured = pd.DataFrame(gbdt)
+    findings: list[Finding] = find_all(Trials(Bank(n, real), measured))
+    return Study(
+        [finding.record() for finding in findings],
+        curves.measure(),
+        pd.DataFrame(exact),
+        measured,
+        income_,
+    )
+
+
+def exact_rounds(
+    dataset: str, instances: Sequence[Instance], rescalings: Mapping[str, Rescaling]
+) -> Iterator[dict[str, Any]]:
+    """Gaps of the exact oracle on a dataset's rows, and Unit's bounds on the smallest one."""
+    i = next(i for i in instances if i.kind == EXACT_KIND)
+    for strategy, rescaling in rescalings.items():
+        t = run(i.y, i.f0, i.learners, i.eta, EXACT_ROUNDS, rescaling)
+        for k, gap in enumerate(t.gaps, start=1):
+            yield {
+                "dataset": dataset,
+                "strategy": strategy,
+                "round": k,
+                "gap": gap,
+                "paper": gap_bound(t.eta, t.loss[0], k),
+                "sharp": sharp_gap_bound(t.eta, t.loss[0], k),
+            }
+
+
+def gbdt_rounds(config: Config, ground: CommonGround) -> Iterator[dict[str, Any]]:
+    """ε_t of the rounds of a Unit run with the paper's GBDT, and f_t's values per row.
+
+    ε_t and the gap are in units of the target, √(2ε_t/n) and ‖Δ_t‖/(η√n), as they enter the bound.
+    """
+    X, y, f = ground.split.X_train, ground.split.y_train, ground.initial.train
+    eta, n = config.boosting.eta, len(y)
+    for step in boost(y, f, config.boosting.rounds, eta, Unit(), ground.fit_round):
+        epsilon = oracle_error(X, f, y - f, (step.f - f) / eta)
+        yield {
+            "dataset": config.dataset.label,
+            "round": step.t,
+            "distinct": len(np.unique(f.astype(np.float32))) / n,
+            "gap": step.gap / eta / np.sqrt(n),
+            "epsilon_low": np.sqrt(2 * epsilon.low / n),
+            "epsilon_high": np.sqrt(2 * epsilon.high / n),
+            "mce": ground.auditor_train.error(f, y - f),
+        }
+        f = step.f
+
+
+def _ground(plan: Plan, config: Config) -> CommonGround:
+    """A dataset's split at the config's seed; f_0 from the store where it is there."""
+    task = Task((config,), plan.library.sha256(config.dataset))
+    initial = plan.store.load_initial(task.dataset, task.seed, task.initial_key)
+    return CommonGround(config, plan.library.design(config.dataset), initial)

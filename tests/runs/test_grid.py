@@ -1,0 +1,393 @@
+"""However a grid is spread, killed, repeated or shared, its numbers are the same bits."""
+
+import io
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pipeline.config.compose import load
+from pipeline.errors import ConfigError
+from pipeline.runs import grid, run, tasks
+from pipeline.runs.plan import make_plan
+from pipeline.runs.progress import GridProgress
+from pipeline.runs.store import RunId, RunStore
+from pipeline.stages import reproduce
+
+pytestmark = pytest.mark.slow
+
+SMALL = [
+    "experiment=smoke", "experiment.datasets=[diabetes,german]", "experiment.seeds=[0,1]",
+    "boosting.rounds=3", "boosting.trees=20",
+    "initial.trees=10",
+]  # fmt: skip
+TOTAL = 2 * 3 * 2
+ENDLESS = ["experiment=smoke", "boosting.rounds=10000", "grid.workers=2"]
+
+
+def frame(folder, experiment="smoke"):
+    rounds = RunStore(Path(folder) / experiment).frame()
+    if rounds.empty:
+        return rounds
+    return rounds.sort_values(["dataset", "strategy", "seed", "round"]).reset_index(drop=True)
+
+
+def plan(folder, *overrides):
+    lines = [*SMALL, *overrides, f"output_dir={folder}"]
+    return make_plan(load(lines), lines)
+
+
+def run_here(folder, *overrides, workers=1):
+    return grid.run_plan(plan(folder, f"grid.workers={workers}", *overrides))
+
+
+def stored(folder):
+    """How many runs there are, valid or not."""
+    return len(list((Path(folder) / "smoke" / "runs").glob("*/*/seed=*")))
+
+
+@pytest.fixture(scope="module")
+def serial(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("serial")
+    summary = run_here(folder)
+    assert (summary.total, summary.computed, summary.found) == (TOTAL, TOTAL, 0)
+    return folder
+
+
+def test_two_workers_give_the_same_bits_as_one(serial, tmp_path):
+    assert run_here(tmp_path, workers=2).computed == TOTAL
+    pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
+
+
+def test_single_runs_share_the_store_with_the_grid(serial, tmp_path, start, finish):
+    code, output = finish(start(
+        tmp_path, *SMALL[3:], "dataset=german", "strategy=relaxed", "seed=1",
+        "experiment.name=smoke",
+    ))  # fmt: skip
+    assert code == 0, output
+    assert run_here(tmp_path).found == 1
+    pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
+
+
+def test_hydra_multirun_with_joblib_gives_the_same_bits(serial, tmp_path, start, finish):
+    arguments = [
+        *SMALL[3:], "-m", "hydra/launcher=cores", "hydra.launcher.n_jobs=2",
+        "experiment.name=smoke", "dataset=diabetes,german", "strategy=unit,relaxed,adaptive",
+        "seed=range(0,2)",
+    ]  # fmt: skip
+    code, output = finish(start(tmp_path, *arguments))
+    assert code == 0, output
+    pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
+    code, output = finish(start(tmp_path, *arguments))
+    assert code == 0
+    assert "stored in" not in output
+
+
+def test_submitit_launcher_runs_jobs_in_processes_of_their_own(serial, tmp_path, start, finish):
+    code, output = finish(start(
+        tmp_path, *SMALL[3:], "-m", "hydra/launcher=slurm_local", "experiment.name=smoke",
+        "dataset=german", "strategy=unit,adaptive", "seed=1",
+    ))  # fmt: skip
+    assert code == 0, output
+    ours = frame(tmp_path)
+    both = frame(serial).query("dataset == 'german' and seed == 1 and strategy != 'relaxed'")
+    pd.testing.assert_frame_equal(ours, both.reset_index(drop=True), check_exact=True)
+
+
+def test_finished_grid_computes_nothing_and_says_so(serial, start, finish):
+    code, output = finish(start(serial, *SMALL))
+    assert code == 0
+    assert output == f"all {TOTAL} runs are in {serial / 'smoke'} already\n"
+
+
+def test_damaged_run_is_named_and_computed_again(serial, tmp_path, start, finish):
+    shutil.copytree(serial / "smoke", tmp_path / "smoke")
+    victim = next((tmp_path / "smoke" / "runs" / "german" / "unit").iterdir())
+    (victim / "rounds.csv").write_text("nonsense")
+    code, output = finish(start(tmp_path, *SMALL))
+    assert code == 0
+    assert victim.name in output
+    assert "computing it again" in output
+    pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
+
+
+def test_sigkill_at_random_moments_then_resume_gives_the_same_bits(
+    serial, tmp_path, start, finish, eventually
+):
+    rng = random.Random(0)
+    for _ in range(10):
+        if stored(tmp_path) > TOTAL // 2:
+            shutil.rmtree(tmp_path / "smoke" / "runs" / "german", ignore_errors=True)
+        process = start(tmp_path, *SMALL, "grid.workers=2", start_new_session=True)
+        more = rng.choice([0, 1, 1, 2])
+        if more == 0:
+            time.sleep(rng.uniform(0.0, 3.0))  # any moment: importing, loading, computing
+        goal = stored(tmp_path) + more
+        eventually(lambda p=process, n=goal: p.poll() is not None or stored(tmp_path) >= n)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert len(frame(tmp_path)) % 4 == 0  # whole runs
+    code, output = finish(start(tmp_path, *SMALL))
+    assert code == 0, output
+    pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
+    assert not list((tmp_path / "smoke").rglob(".partial-*"))
+
+
+def test_workers_end_when_their_driver_is_killed(tmp_path, start, eventually):
+    process = start(tmp_path, *ENDLESS, start_new_session=True)
+    children = eventually(lambda: _workers(process.pid))
+    process.kill()
+    process.communicate()
+    eventually(lambda: not any(_alive(pid) for pid in children), timeout=10)
+
+
+def test_ctrl_c_ends_within_seconds_and_says_how_to_go_on(tmp_path, start, finish, eventually):
+    process = start(tmp_path, *ENDLESS, start_new_session=True)
+    eventually(lambda: _workers(process.pid))
+    os.killpg(process.pid, signal.SIGINT)
+    code, output = finish(process, timeout=10)
+    assert code == 130
+    assert "the same command goes on from there" in output
+    assert "Traceback" not in output
+
+
+def test_worker_that_is_killed_is_replaced_and_its_run_redone(
+    serial, tmp_path, start, finish, eventually
+):
+    process = start(tmp_path, *SMALL, "grid.workers=2", start_new_session=True)
+    os.kill(eventually(lambda: _workers(process.pid))[0], signal.SIGKILL)
+    code, output = finish(process)
+    assert code == 0, output
+    pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
+
+
+def _workers(pid):
+    """The worker processes of a driver, once there are two."""
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True)
+    workers = [int(line) for line in found.stdout.split()]
+    return workers if len(workers) >= 2 else None
+
+
+def _alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    with open(f"/proc/{pid}/stat") as status:  # noqa: PTH123
+        return status.read().split()[2] != "Z"
+
+
+def test_failing_run_stops_no_other_and_only_it_is_tried_again(serial, tmp_path, monkeypatch):
+    real = run.run
+
+    def fails_once(config, ground, *args):
+        if config.strategy.name == "relaxed" and config.seed == 1:
+            raise RuntimeError("out of luck")
+        return real(config, ground, *args)
+
+    monkeypatch.setattr(run, "run", fails_once)
+    with pytest.raises(grid.GridError, match=r"2 of 12 runs failed \(.*relaxed/seed=1"):
+        run_here(tmp_path)
+    notes = list((tmp_path / "smoke" / "failures").iterdir())
+    assert len(notes) == 2
+    assert "out of luck" in notes[0].read_text()
+    monkeypatch.undo()
+    assert run_here(tmp_path).computed == 2
+    assert not list((tmp_path / "smoke" / "failures").iterdir())
+    pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
+
+
+def test_task_that_kills_its_worker_fails_alone(serial, tmp_path, monkeypatch):
+    real = run.run
+
+    def deadly(config, ground, *args):
+        if config.seed == 1 and config.dataset.label == "german":
+            os._exit(1)
+        return real(config, ground, *args)
+
+    monkeypatch.setattr(run, "run", deadly)  # forked workers inherit it
+    with pytest.raises(grid.GridError, match=r"3 of 12 runs failed \(german/unit/seed=1"):
+        run_here(tmp_path, workers=2)
+    assert len(frame(tmp_path)) == 9 * 4
+    monkeypatch.undo()
+    assert run_here(tmp_path).computed == 3
+    pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cold", "moment"),
+    [
+        ((), False, "import"),
+        ((), False, "preparing the split"),
+        (("-m", "boosting.eta=0.3,0.4"), False, "preparing the split"),
+        ((), True, "compiling the exact engine"),
+    ],
+)
+def test_ctrl_c_ends_single_runs_and_sweeps_in_one_line(
+    tmp_path, start, eventually, arguments, cold, moment
+):
+    environment = os.environ | ({"NUMBA_CACHE_DIR": str(tmp_path / "numba")} if cold else {})
+    process = start(
+        tmp_path, "boosting.rounds=10000", "dataset=german", *arguments, start_new_session=True,
+        env=environment | {"PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    lines = []
+    reader = threading.Thread(target=lambda: lines.extend(process.stdout), daemon=True)
+    reader.start()
+    if moment == "import":
+        maps = Path(f"/proc/{process.pid}/maps")
+        eventually(lambda: "numpy" in maps.read_text())
+    else:
+        eventually(lambda: any(moment in line for line in lines))
+        time.sleep(0.2)  # into it
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(timeout=30) == 130
+    reader.join(timeout=10)
+    output = "".join(lines)
+    assert "Traceback" not in output
+    assert "the same command goes on" in output
+
+
+def test_two_datasets_of_one_name_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="called the same"):
+        plan(tmp_path, "dataset.name=mine")
+
+
+def test_two_grids_on_one_store_do_not_harm_each_other(serial, tmp_path, start, finish):
+    both = [start(tmp_path, *SMALL, "grid.workers=1") for _ in range(2)]
+    for process in both:
+        code, output = finish(process)
+        assert code == 0, output
+    pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
+
+
+def test_runs_finished_by_somebody_else_meanwhile_are_not_computed(serial, tmp_path, monkeypatch):
+    real, calls = tasks.compute, []
+
+    def others_finish_all(task, design, initial, on_round):
+        calls.append(task)
+        if len(calls) == 1:
+            shutil.copytree(serial / "smoke" / "runs", tmp_path / "smoke" / "runs")
+        return real(task, design, initial, on_round)
+
+    monkeypatch.setattr(tasks, "compute", others_finish_all)
+    run_here(tmp_path)
+    assert len(calls) == 1
+
+
+def test_folder_that_cannot_be_written_is_one_sentence_and_a_failure(tmp_path, start, finish):
+    (tmp_path / "blocked").write_text("")
+    code, output = finish(start(tmp_path / "blocked", *SMALL))
+    assert code == 1
+    assert output.startswith("error: output_dir: cannot write to ")
+    assert len(output.splitlines()) == 1
+
+
+@pytest.mark.parametrize("override", ["dataset=german", "strategy=unit", "seed=3"])
+def test_grid_refuses_a_choice_on_its_own_axes(override, tmp_path):
+    with pytest.raises(ConfigError, match=r"a grid has its own .*experiment\."):
+        plan(tmp_path, override)
+
+
+def test_grid_applies_other_overrides_to_all_its_runs(tmp_path):
+    pairs = plan(tmp_path, "dataset.test_size=0.3").pairs
+    assert {c.dataset.test_size for c in pairs.values()} == {0.3}
+    assert {(c.dataset.name, c.strategy.name) for c in pairs.values()} == set(pairs)
+
+
+def test_command_composes_its_plan_once_and_prepares_each_dataset_once(tmp_path, monkeypatch):
+    calls = []
+    for where, name in (("config.compose", "compose"), ("datasets.library", "fetch"),
+                        ("datasets.library", "preprocess")):  # fmt: skip
+        module = sys.modules[f"pipeline.{where}"]
+        real = getattr(module, name)
+        counted = lambda *args, real=real, name=name: calls.append(name) or real(*args)  # noqa: E731
+        monkeypatch.setattr(module, name, counted)
+    lines = [*SMALL, f"output_dir={tmp_path}", "grid.workers=1", "boosting.rounds=6"]
+    reproduce.main(make_plan(load(lines), lines))
+    # The command itself, two datasets, and the two strategies beside the first.
+    assert [calls.count(c) for c in ("compose", "fetch", "preprocess")] == [1 + 2 + 2, 2, 2]
+
+
+# --- progress ----------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
+def test_last_line_of_a_grid_has_all_runs_done_and_no_time_left(monkeypatch, stream, serial):
+    screen = stream()
+    monkeypatch.setattr(sys, "stderr", screen)
+    one = run.Run(frame(serial).iloc[:4], {})
+    progress = GridProgress(3, 1, {"german": 0})
+    progress.begin(cost=10.0)
+    progress.stored(RunId("german", "unit", 0, {}), one, cost=7.0)
+    progress.say("a line of its own")
+    progress.stored(RunId("german", "unit", 1, {}), one, cost=3.0)
+    progress.tick()
+    text = screen.getvalue()
+    progress.close()
+    last = [line for line in text.replace("\r", "\n").splitlines() if "left" in line][-1]
+    assert "[3/3]" in last
+    assert "00:00 left, german 2 | german/unit/seed=1: train MSE" in last
+    assert "a line of its own" in text
+
+
+# --- Dask: a real scheduler and worker processes on loopback -----------------------------------
+
+
+@pytest.fixture
+def cluster(tmp_path, eventually):
+    started = []
+
+    def launch(module, *arguments):
+        command = [sys.executable, "-m", f"distributed.cli.dask_{module}", *arguments]
+        process = subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        started.append(process)
+        return process
+
+    note = tmp_path / "scheduler.json"
+    launch("scheduler", "--host", "127.0.0.1", "--port", "0", "--dashboard-address", ":0",
+           "--scheduler-file", str(note))  # fmt: skip
+    eventually(note.exists)
+    workers = [
+        launch("worker", "--scheduler-file", str(note), "--nthreads", "1", "--no-nanny",
+               "--no-dashboard")
+        for _ in range(2)
+    ]  # fmt: skip
+    yield json.loads(note.read_text())["address"], workers
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_dask_cluster_gives_the_same_bits_though_a_worker_is_killed_midway(
+    serial, tmp_path, cluster, start, finish, eventually
+):
+    address, workers = cluster
+    process = start(tmp_path / "out", *SMALL, "grid.backend=dask", f"grid.scheduler='{address}'")
+    eventually(lambda: stored(tmp_path / "out"))
+    workers[0].send_signal(signal.SIGKILL)
+    code, output = finish(process)
+    assert code == 0, output
+    pd.testing.assert_frame_equal(frame(tmp_path / "out"), frame(serial), check_exact=True)
+
+
+def test_scheduler_that_is_not_there_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr("pipeline.runs.workers.dask.CONNECT_SECONDS", 1)
+    with pytest.raises(Exception, match=r"grid.scheduler=tcp://127.0.0.1:9: cannot be reached"):
+        run_here(tmp_path, "grid.backend=dask", "grid.scheduler='tcp://127.0.0.1:9'")

@@ -1,0 +1,166 @@
+"""Runs on disk are complete or absent, damage is noticed, and reasons are given."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.runs.store import CorruptRun, Initial, RunId, RunStore, StoreError
+
+KEY = {"numerics": 1, "boosting": {"eta": 0.5, "rounds": 20}}
+
+
+def run_id(**change):
+    return RunId("german", "unit", 7, KEY | change)
+
+
+def rounds(value=1 / 3):
+    return pd.DataFrame({"round": [0, 1], "gap": [np.nan, value], "mse_train": [value, 1e-300]})
+
+
+@pytest.fixture
+def store(tmp_path):
+    return RunStore(tmp_path / "exp")
+
+
+def test_run_comes_back_bit_for_bit(store):
+    folder = store.save(run_id(), rounds(), {"cpu": "x"})
+    assert folder.parent == store.runs / "german" / "unit"
+    assert folder.name.startswith("seed=007-")
+    stored = store.load(run_id())
+    pd.testing.assert_frame_equal(stored.rounds, rounds(), check_exact=True)
+    assert stored.record["cpu"] == "x"
+    assert stored.record["key"] == KEY
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=5))
+def test_any_number_survives_the_file(tmp_path_factory, values):
+    store = RunStore(tmp_path_factory.mktemp("s"))
+    frame = pd.DataFrame({"x": np.array(values, float)})
+    store.save(run_id(), frame, {})
+    np.testing.assert_array_equal(store.load(run_id()).rounds["x"].to_numpy(float), values)
+
+
+def test_absent_run_is_none(store):
+    assert store.load(run_id()) is None
+    assert not store.has(run_id())
+
+
+def test_other_key_is_another_run_and_the_difference_is_named(store):
+    store.save(run_id(), rounds(), {})
+    other = run_id(boosting={"eta": 0.25, "rounds": 20})
+    assert store.load(other) is None
+    assert store.why_missing(other) == "boosting.eta: 0.25 instead of 0.5"
+    assert store.why_missing(RunId("german", "unit", 8, KEY)) is None
+
+
+DAMAGE = {
+    "truncated rounds": ("rounds.csv", lambda b: b[: len(b) // 2]),
+    "changed digit": ("rounds.csv", lambda b: b.replace(b"3", b"4", 1)),
+    "empty record": ("run.json", lambda b: b""),
+    "truncated record": ("run.json", lambda b: b[:-20]),
+    "changed record": ("run.json", lambda b: b.replace(b"0.5", b"0.6")),
+    "foreign record": ("run.json", lambda b: b"[]"),
+    "missing rounds": ("rounds.csv", None),
+    "missing record": ("run.json", None),
+}
+
+
+@pytest.mark.parametrize("damage", list(DAMAGE))
+def test_damage_is_noticed_named_and_replaced_and_harms_no_other_run(store, damage):
+    name, change = DAMAGE[damage]
+    folder = store.save(run_id(), rounds(), {})
+    store.save(RunId("german", "unit", 8, KEY), rounds(), {})
+    if change is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_bytes(change((folder / name).read_bytes()))
+    for look in (store.load, store.has):
+        with pytest.raises(CorruptRun, match=f"{folder.name}: .*{name}"):
+            look(run_id())
+    assert len(store.frame()) == 2  # the other run
+    store.save(run_id(), rounds(), {})
+    pd.testing.assert_frame_equal(store.load(run_id()).rounds, rounds())
+
+
+def test_valid_run_is_not_overwritten(store):
+    store.save(run_id(), rounds(1.0), {})
+    store.save(run_id(), rounds(2.0), {})
+    assert store.load(run_id()).rounds["gap"][1] == 1.0
+
+
+def test_frame_holds_all_runs_and_tells_settings_apart(store):
+    store.save(run_id(), rounds(), {})
+    store.save(run_id(boosting={}), rounds(), {})
+    frame = store.frame()
+    assert len(frame) == 4
+    assert frame["key"].nunique() == 2
+    assert len(store.frame([run_id()])) == 2
+    assert RunStore(store.root / "nowhere").frame().empty
+
+
+def test_initial_predictions_come_back_or_are_absent_when_damaged(store):
+    initial = Initial(np.array([1 / 3, np.pi]), np.array([-0.0]))
+    store.save_initial("german", 7, KEY, initial)
+    back = store.load_initial("german", 7, KEY)
+    np.testing.assert_array_equal(back.train, initial.train)
+    np.testing.assert_array_equal(back.test, initial.test)
+    assert store.load_initial("german", 8, KEY) is None
+    (path,) = store.root.glob("initial/german/*.npz")
+    path.write_bytes(path.read_bytes()[:-3])
+    assert store.load_initial("german", 7, KEY) is None
+
+
+@pytest.mark.slow
+def test_leftovers_of_dead_processes_are_swept_and_those_of_living_ones_kept(store):
+    code = (
+        "import sys; from pathlib import Path; from pipeline.runs.store import RunStore;"
+        "print(RunStore(Path(sys.argv[1]))._scratch())"
+    )
+    dead = subprocess.run(
+        [sys.executable, "-c", code, str(store.root)], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    living = store._scratch()
+    store.sweep()
+    assert not os.path.exists(dead)  # noqa: PTH110
+    assert living.exists()
+
+
+def test_no_scratch_is_left_after_saving(store):
+    store.save(run_id(), rounds(), {})
+    store.save_initial("german", 7, KEY, Initial(np.ones(1), np.ones(1)))
+    assert not list(store.root.rglob(".partial-*"))
+
+
+def test_folder_that_cannot_be_written_is_named_in_one_sentence(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    store = RunStore(blocked / "exp")
+    for action in (
+        store.check_writable,
+        lambda: store.save(run_id(), rounds(), {}),
+        lambda: store.save_initial("german", 7, KEY, Initial(np.ones(1), np.ones(1))),
+    ):
+        with pytest.raises(StoreError, match=r"output_dir: cannot write to .*intact"):
+            action()
+
+
+def test_full_disk_is_reported_and_leaves_earlier_runs_intact(store, monkeypatch):
+    store.save(run_id(), rounds(), {})
+
+    def full(*_args, **_kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_text", full)
+    with pytest.raises(StoreError, match="No space left on device"):
+        store.save(RunId("german", "unit", 8, KEY), rounds(), {})
+    monkeypatch.undo()
+    assert store.has(run_id())
+    assert not store.has(RunId("german", "unit", 8, KEY))
+    assert not list(store.root.rglob(".partial-*"))

@@ -1,0 +1,88 @@
+"""The scripts a maintainer runs: each is run here, on little."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+from pipeline.config.compose import load
+from pipeline.paths import ROOT
+from pipeline.runs.plan import make_plan
+from pipeline.stages import reproduce
+
+pytestmark = pytest.mark.slow
+
+SMALL = [
+    "experiment=smoke", "experiment.datasets=[diabetes,german]", "experiment.seeds=[0,1]",
+    "boosting.rounds=6", "boosting.trees=10",
+    "initial.trees=10", "grid.workers=1",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("scripts")
+    lines = [*SMALL, f"output_dir={folder}"]
+    reproduce.main(make_plan(load(lines), lines))
+    return folder / "smoke"
+
+
+def script(name, *arguments, **environment):
+    return subprocess.run(
+        [sys.executable, f"scripts/{name}.py", *map(str, arguments)],
+        cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_equal_result_matches_the_reference(smoke):
+    done = script("check_reference", smoke, "--reference", smoke)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "84 of 84 reference rows" in done.stdout
+    assert done.stdout.count("identical") == 10
+
+
+def test_difference_from_the_reference_is_located(smoke, tmp_path):
+    rounds = pd.read_parquet(smoke / "rounds.parquet")
+    rounds.loc[rounds["round"] == 3, "mse_test"] *= 1.2
+    rounds.to_parquet(tmp_path / "rounds.parquet")
+    verdicts = json.loads((smoke / "claims.json").read_text())
+    verdicts[0]["verdict"] = "invented"
+    (tmp_path / "claims.json").write_text(json.dumps(verdicts))
+    done = script("check_reference", tmp_path, "--reference", smoke)
+    assert done.returncode == 1
+    assert re.search(r"mse_test +12 values differ, at most by 2.0e-01 .*BEYOND", done.stdout)
+    assert "claim 1a: invented instead of" in done.stdout
+
+
+def test_absent_result_is_named(tmp_path):
+    assert script("check_reference", tmp_path).returncode == 2
+
+
+def test_parity_of_one_dataset_is_measured_and_judged():
+    done = script("parity", "diabetes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (
+        len(re.findall(r"diabetes +(?:unit|relaxed|adaptive) +20 rounds: \S+ sd", done.stdout)) == 3
+    )
+    assert re.search(r"held out, 20 splits: [01]\.\d\d times scikit-learn reseeded", done.stdout)
+
+
+def test_snapshot_that_cannot_be_compared_is_said_to_be_unconfirmed():
+    # No network: a proxy that is not there refuses at once.
+    nowhere = "http://127.0.0.1:9"
+    done = script("verify_snapshot", http_proxy=nowhere, https_proxy=nowhere)
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert "diabetes     not on OpenML (scikit-learn ships it)" in lines
+    assert sum("NOT CONFIRMED: OpenML dataset" in line for line in lines) == 4
+
+
+def test_benchmark_of_rounds_prints_a_ratio_for_every_rival():
+    pytest.importorskip("lightgbm", reason="extra 'bench'")
+    done = script("bench", "rounds", "--datasets", "diabetes")
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()[-1].split()) == 12

@@ -1,0 +1,110 @@
+"""Data walks one way: no module imports from a room that comes after its own, and none in a circle.
+
+The graph is read from the source, so that imports inside functions count as well.
+"""
+
+import ast
+import sys
+from graphlib import CycleError, TopologicalSorter
+
+import pytest
+
+from pipeline.paths import ROOT
+
+# From first to last. A room may import from its own line and those above; `boosting` stands alone.
+LAYERS = [
+    {"errors", "paths", "boosting"},
+    {"interrupts", "config"},
+    {"datasets"},
+    {"runs"},
+    {"analysis"},
+    {"theory"},
+    {"report"},
+    {"stages"},
+    {"cli", "__main__"},
+]
+LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
+# Imports inside functions, each with what it buys.
+LAZY = {
+    ("pipeline.cli", "pipeline.runs.plan"): "--help and a wrong key answer at once",
+    ("pipeline.runs.workers", "pipeline.runs.workers.dask"): "the extra 'dask'",
+    ("pipeline.runs.workers.dask", "distributed"): "the extra 'dask'",
+    ("pipeline.runs.workers.dask", "cloudpickle"): "the extra 'dask'",
+    ("pipeline.datasets.sources", "sklearn"): "start-up: two of five datasets need it",
+    ("pipeline.datasets.openml_download", "openml"): "start-up: three seconds, in a child",
+    ("pipeline.datasets.openml_download", "openml.exceptions"): "the same",
+    ("pipeline.datasets.openml_download", "requests"): "the same",
+}
+
+
+def modules():
+    """Every module of the package with its syntax tree."""
+    for path in sorted((ROOT / "pipeline").rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        yield name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+TREES = dict(modules())
+
+
+def imports(tree):
+    """(module, whether inside a function) of every import statement."""
+    inside = {
+        id(node)
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, id(node) in inside
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative imports hide where a name comes from"
+            for alias in node.names:
+                submodule = f"{node.module}.{alias.name}"
+                yield submodule if submodule in TREES else node.module, id(node) in inside
+
+
+def edges():
+    return {(a, b) for a, tree in TREES.items() for b, _ in imports(tree) if b in TREES and a != b}
+
+
+def room(module):
+    return module.split(".")[1] if "." in module else "errors"  # the package itself imports nothing
+
+
+def test_every_module_has_a_room_in_the_layers():
+    assert {room(m) for m in TREES} == set(LEVEL)
+
+
+def test_no_module_imports_from_a_later_layer_and_boosting_stands_alone():
+    back = [
+        f"{a} -> {b}"
+        for a, b in sorted(edges())
+        if LEVEL[room(b)] > LEVEL[room(a)] or (room(a) == "boosting" and room(b) != "boosting")
+    ]
+    assert back == []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    graph = {m: set() for m in TREES}
+    for a, b in edges():
+        graph[a].add(b)
+    # A package's __init__ may gather names from its own modules, which know nothing of it.
+    try:
+        list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(f"a circle: {' -> '.join(error.args[1])}")
+
+
+def test_imports_inside_functions_are_those_with_a_reason():
+    standard = sys.stdlib_module_names
+    lazy = {
+        (a, b)
+        for a, tree in TREES.items()
+        for b, inside in imports(tree)
+        if inside and b.split(".")[0] not in standard
+    }
+    assert lazy == set(LAZY)
