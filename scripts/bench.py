@@ -134,7 +134,7 @@ def rounds(names: Sequence[str]) -> None:
         }
         ours = seconds.pop("with_exact")
         auditor = Auditor(X)
-        audit = cpu_seconds(lambda a=auditor, f=f, r=y - f: a.audit(f, r))  # type: ignore[misc]
+        audit = cpu_seconds(lambda a=auditor, f=f, r=y - f: a.leaves(prediction=f, residual=r))  # type: ignore[misc]
         print(
             f"{name:<12}{X.shape[0]:>7}{X.shape[1]:>5}{cpu_seconds(preparing(X)):>9.4f}{ours:>9.4f}"
             + "".join(f"{s:>9.3f}" for s in seconds.values())

@@ -1,17 +1,23 @@
-"""Algorithm 1 of the paper as a library; knows nothing of files, Hydra or plots."""
+"""Algorithm 1 of the paper as a library; knows nothing of files, Hydra or reports."""
 
-from pipeline.boosting.audit import Auditor, multicalibration_error
+from pipeline.boosting.audit import Assessment, Auditor, multicalibration_error
 from pipeline.boosting.classifier import MulticalibrationBoostingClassifier
+from pipeline.boosting.display import MulticalibrationDisplay
 from pipeline.boosting.estimator import MulticalibrationBoostingRegressor
+from pipeline.boosting.inspection import AuditResult, audit_predictions
 from pipeline.boosting.rescaling import Adaptive, Relaxed, Rescaling, Unit
 
 __all__ = [
     "Adaptive",
+    "Assessment",
+    "AuditResult",
     "Auditor",
     "MulticalibrationBoostingClassifier",
     "MulticalibrationBoostingRegressor",
+    "MulticalibrationDisplay",
     "Relaxed",
     "Rescaling",
     "Unit",
+    "audit_predictions",
     "multicalibration_error",
 ]

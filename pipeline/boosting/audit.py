@@ -14,6 +14,41 @@ rows:
 
 The error is the root of the mean over trees.
 
+**Its noise floor.** Rows are a sample, so S_k / n is an estimate, and its square adds its variance:
+the error of a perfect predictor is not zero. Let the audited rows be independent of the predictor
+(held-out rows, that is), r_i = y_i − f_i, and let a row have a weight w_i (else 1), W = Σ w_i. A
+weak learner b has ε = E[r b] and the estimate ε̂ = Σ w_i r_i b_i / W. Multiplying out,
+
+    E[(Σ w_i r_i b_i)²] = ε² (W² − Σ w_i²) + E[Σ w_i² r_i² b_i²],
+
+since two different rows contribute ε² each time and a row with itself its second moment. So
+
+    ((Σ w_i r_i b_i)² − Σ w_i² r_i² b_i²) / (W² − Σ w_i²)
+
+is unbiased for ε². The leaves of a tree are disjoint: summed over them, Σ_k b_k² = 1, and
+with the three sums T = mean over trees of Σ_k S_k², Q = Σ w_i² r_i², W of ``leaf_indicators``
+
+    plug-in T / W²,   floor Q / W²,   debiased (T − Q) / (W² − Σ w_i²);
+
+without weights these are MCE², MSE / n and (n MCE² − MSE) / (n − 1). For ``random_leaf_values`` a
+leaf counts with v_k²: Q = mean over trees of Σ_k v_k² Q_k, Q_k = Σ_{i in k} w_i² r_i². For
+``fitted_leaf_values`` the learner itself is estimated from the same rows; its inner mean
+Σ_k (n_k / n) μ_k², μ_k the leaf's mean residual, has the unbiased estimate
+Σ_k (S_k² − Q_k) / (n (n_k − 1)), of which the reading takes the square, here with its sign (the
+square of an unbiased number is not unbiased itself: this one is debiased in its inner part alone).
+
+The debiased square may be negative, and its mean over samples is right only if it may. On training
+rows none of this holds: there r_i depends on y_i through f, the terms i ≠ j do not average to ε²
+(boosting drives them below it), and the correction would be applied to the wrong number.
+
+**How sure.** T − Q = Σ_{i≠j} r_i r_j K_ij, K_ij the share of trees in which rows i and j share a
+leaf: a U-statistic. *p-value*: under "no miscalibration" E[r | x, f] = 0, and flipping signs of
+residuals at random keeps that, r² and the trees. T of ``n_flips`` such flips gives
+p = (1 + #{T_b ≥ T}) / (1 + n_flips): exact for symmetric residuals, right for others as the sample
+grows, because the limit depends on second moments alone. *Standard error*: with
+g_i = Σ_{j≠i} K_ij r_j / n, the jackknife of a U-statistic gives 4 Var(r g) / n, in which the
+degenerate part, known from the flips' variance, counts twice: it is taken out once.
+
 Every random number is a hash of (seed, tree, node, purpose, attempt) and not the next of a stream.
 So the trees of two rounds differ only where the predictions force them to, whatever was drawn
 before, and curves over rounds and strategies differ by the predictor alone.
@@ -27,13 +62,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from pipeline.boosting.arrays import Floats
+from pipeline.boosting.frames import columns_of, design_of
 from pipeline.boosting.splitmix import GOLDEN_GAMMA, mix
 
 Reading = Literal["leaf_indicators", "random_leaf_values", "fitted_leaf_values"]
@@ -48,45 +84,163 @@ _PATIENCE = 4  # constant, its rows are listed; looking at a list is quick, maki
 _MASK = (1 << 64) - 1
 
 
+FLIPS = 99
+_BLOCK = 256  # rows whose flipped residuals are in the cache at once
+_FLIP_CELLS = 50_000_000  # rows times trees that are flipped at most
+_WORD = 8  # random signs taken from one hash
+
+
 @dataclass(frozen=True)
 class Leaves:
-    """What an audit saw: residual sums and row counts, both (n_trees, 2 ** depth)."""
+    """What an audit saw: residual sums and row counts, both (n_trees, 2 ** depth).
+
+    n : rows, or the sum of their weights.  squares : sums of squared (weighted) residuals, where
+    they were asked for.
+    """
 
     sums: Floats
     counts: Floats
-    n: int
+    n: float
     seed: int
+    squares: Floats | None = None
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """A multicalibration error with its noise floor, and how sure it is; see the module's text.
+
+    mce : the plug-in error.  floor : what a perfect predictor with these squared residuals would
+    show.  debiased_square : unbiased for the squared error; may be negative.  standard_error : of
+    the debiased square.  p_value : of "no miscalibration".
+    """
+
+    n: int
+    mce: float
+    floor: float
+    debiased_square: float
+    standard_error: float
+    p_value: float
+    leaves: Leaves
+
+    @property
+    def debiased(self) -> float:
+        """The root of the debiased square, with its sign."""
+        return signed_root(self.debiased_square)
 
 
 class Auditor:
     """Random-tree audits of predictors on fixed rows X (n, d).
 
-    ``audit(f, residual)`` may be called for any number of predictors on these rows; the trees are
-    the same up to what f itself, which is one of the features, changes.
+    X is an array or a DataFrame (numbers, flags, words; missing cells are a value of their own).
+    Any number of predictors may be audited on these rows; the trees are the same up to what the
+    predictions themselves, which are one of the features, change. Arguments are named, because
+    outcomes and predictions are easily taken for each other.
+
+    >>> import numpy as np
+    >>> X, y = np.arange(8.0)[:, None], np.array([0.0, 0, 0, 0, 1, 1, 1, 1])
+    >>> Auditor(X).error(y=y, prediction=y)
+    0.0
     """
 
-    def __init__(self, X: Floats, *, n_trees: int = 100, depth: int = 3, seed: int = 0) -> None:
+    def __init__(self, X: Any, *, n_trees: int = 100, depth: int = 3, seed: int = 0) -> None:
         if not 1 <= depth <= MAX_DEPTH:
             raise ValueError(f"depth={depth}: must be from 1 to {MAX_DEPTH}")
         if n_trees < 1:
             raise ValueError(f"n_trees={n_trees}: must be at least 1")
+        if not isinstance(X, np.ndarray):
+            X = design_of(columns_of(X))
         if X.ndim != 2 or len(X) == 0:
             raise ValueError(f"X: must have rows and columns; its shape is {X.shape}")
         _require_finite(X, "X")
-        self._keys = np.ascontiguousarray(ordered_keys(X).T)
+        self._keys = np.empty(X.shape[::-1], np.int32)
+        for column, keys in zip(X.T, self._keys, strict=True):
+            keys[:] = ordered_keys(column)
         self._low, self._high = self._keys.min(axis=1), self._keys.max(axis=1)
         self._n_trees, self._depth = n_trees, depth
         self._seed = int(seed) & _MASK
 
-    def audit(self, f: Floats, residual: Floats) -> Leaves:
-        """The leaf sums of ``residual`` (n,) in the trees drawn for predictions ``f`` (n,)."""
-        n = self._keys.shape[1]
-        for name, values in (("f", f), ("residual", residual)):
-            if values.shape != (n,):
-                raise ValueError(f"{name}: has shape {values.shape} instead of ({n},)")
-            _require_finite(values, name)
-        f_keys = ordered_keys(f)
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return self._keys.shape[1]
+
+    def leaves(self, *, prediction: Floats, residual: Floats, squares: bool = False) -> Leaves:
+        """The leaf sums of ``residual`` (n,) in the trees drawn for ``prediction`` (n,)."""
+        for name, values in (("prediction", prediction), ("residual", residual)):
+            _require_rows(values, self.n, name)
         sums, counts = np.zeros((2, self._n_trees, 1 << self._depth))
+        labels = np.empty((self._n_trees, self.n) if squares else (0, 0), np.uint8)
+        self._grow(prediction, residual, sums, counts, labels)
+        of_squares = np.zeros_like(sums) if squares else None
+        if squares:
+            _leaf_squares(labels, residual, of_squares)
+        return Leaves(sums, counts, self.n, self._seed, of_squares)
+
+    def error(
+        self,
+        *,
+        y: Floats,
+        prediction: Floats,
+        sample_weight: Floats | None = None,
+        reading: Reading = "leaf_indicators",
+    ) -> float:
+        """The plug-in multicalibration error of ``prediction`` (n,) for outcomes ``y`` (n,)."""
+        _require_rows(y, self.n, "y")
+        if sample_weight is None:
+            return error_of(self.leaves(prediction=prediction, residual=y - prediction), reading)
+        if reading == "leaf_indicators":
+            assessed = self.assess(
+                y=y, prediction=prediction, sample_weight=sample_weight, n_flips=0
+            )
+            return assessed.mce
+        raise ValueError(f"reading={reading!r}: weights are for leaf_indicators alone")
+
+    def assess(
+        self,
+        *,
+        y: Floats,
+        prediction: Floats,
+        sample_weight: Floats | None = None,
+        n_flips: int = FLIPS,
+    ) -> Assessment:
+        """Error, floor, debiased square, standard error and p-value on rows not fitted to.
+
+        Leaf indicators are the weak learners; ``.leaves`` has what the other readings need. With
+        ``n_flips=0`` there is neither p-value nor standard error (NaN). Beyond half a million rows
+        the p-value looks at some of the trees only.
+        """
+        _require_rows(y, self.n, "y")
+        _require_rows(prediction, self.n, "prediction")
+        weight = np.ones(self.n) if sample_weight is None else _weights(sample_weight, self.n)
+        residual = weight * (y - prediction)
+        sums, counts = np.zeros((2, self._n_trees, 1 << self._depth))
+        labels = np.empty((self._n_trees, self.n), np.uint8)
+        self._grow(prediction, residual, sums, counts, labels)
+        W, q = float(weight.sum()), float(np.square(residual).sum())
+        t = float(np.square(sums).sum(axis=1).mean())
+        pairs = W**2 - float(np.square(weight).sum())
+        p_value = error = np.nan
+        if n_flips and pairs > 0:
+            some = labels[: max(_FLIP_CELLS // self.n, 1)]
+            flipped = self._flip(some, residual, n_flips)
+            reached = float(np.square(sums[: len(some)]).sum(axis=1).mean())
+            # A tie within rounding counts as reached: zero residuals are no evidence.
+            p_value = (1 + int((flipped >= reached * (1 - 1e-6)).sum())) / (1 + n_flips)
+            error = _standard_error(labels, sums, residual, float(np.var(flipped)), pairs)
+        return Assessment(
+            n=self.n,
+            mce=float(np.sqrt(t)) / W,
+            floor=float(np.sqrt(q)) / W,
+            debiased_square=(t - q) / pairs if pairs > 0 else np.nan,
+            standard_error=error,
+            p_value=p_value,
+            leaves=Leaves(sums, counts, W, self._seed),
+        )
+
+    def _grow(
+        self, f: Floats, residual: Floats, sums: Floats, counts: Floats, labels: NDArray[np.uint8]
+    ) -> None:
+        f_keys = ordered_keys(f)
         _leaf_sums(
             self._keys,
             f_keys,
@@ -97,32 +251,95 @@ class Auditor:
             np.uint64(self._seed),
             sums,
             counts,
+            labels,
         )
-        return Leaves(sums, counts, n, self._seed)
 
-    def error(self, f: Floats, residual: Floats, reading: Reading = "leaf_indicators") -> float:
-        """The multicalibration error of predictions ``f`` with ``residual`` = y − f."""
-        return multicalibration_error(self.audit(f, residual), reading)
+    def _flip(self, labels: NDArray[np.uint8], residual: Floats, n_flips: int) -> Floats:
+        """T of ``n_flips`` random signs of the residuals, (n_flips,)."""
+        scale = np.abs(residual).max() or 1.0  # single precision is plenty for a p-value
+        narrow = (residual / scale).astype(np.float32).view(np.uint32)
+        width = -(-n_flips // _WORD) * _WORD
+        sums = np.zeros((labels.shape[0], 1 << self._depth, width), np.float32)
+        _flip_sums(labels, narrow, np.uint64(self._seed), sums)
+        squares = np.square(sums[:, :, :n_flips], dtype=np.float64).sum(axis=(0, 1))
+        return squares / labels.shape[0] * scale**2
 
 
-def multicalibration_error(leaves: Leaves, reading: Reading = "leaf_indicators") -> float:
+def multicalibration_error(
+    X: Any,
+    y: Floats,
+    f: Floats,
+    *,
+    sample_weight: Floats | None = None,
+    reading: Reading = "leaf_indicators",
+    n_trees: int = 100,
+    depth: int = 3,
+    seed: int = 0,
+) -> float:
+    """The plug-in multicalibration error of predictions ``f`` (n,) of ``y`` (n,) on rows X (n, d).
+
+    Positive even for a perfect predictor: see `Auditor.assess` for the error without its floor.
+    """
+    auditor = Auditor(X, n_trees=n_trees, depth=depth, seed=seed)
+    outcome, prediction = (np.asarray(v, dtype=np.float64) for v in (y, f))
+    return auditor.error(
+        y=outcome, prediction=prediction, sample_weight=sample_weight, reading=reading
+    )
+
+
+def error_of(leaves: Leaves, reading: Reading = "leaf_indicators") -> float:
     """The error of audited leaves under a reading of "weak learner"; see the module's text."""
+    return float(np.sqrt(_tree_squares(leaves, reading).mean()))
+
+
+def debiased_square_of(leaves: Leaves, reading: Reading) -> float:
+    """The debiased square of audited leaves without weights, under a reading; see the text."""
+    if leaves.squares is None:
+        raise ValueError("leaves: were audited without squares=True")
+    n, squares = leaves.n, leaves.squares
+    if reading == "fitted_leaf_values":
+        several = leaves.counts > 1
+        pairs = np.where(several, np.square(leaves.sums) - squares, 0.0)
+        inner = (pairs / (n * np.maximum(leaves.counts - 1.0, 1.0))).sum(axis=1)
+        return float((np.sign(inner) * np.square(inner)).mean())
+    values = np.square(_leaf_values(leaves)) if reading == "random_leaf_values" else 1.0
+    own = (values * squares).sum(axis=1).mean()
+    return float((n**2 * _tree_squares(leaves, reading).mean() - own) / (n * (n - 1.0)))
+
+
+def errors_of(leaves: Leaves, readings: Sequence[Reading]) -> dict[Reading, float]:
+    """`error_of` for several readings of the same audit."""
+    return {reading: error_of(leaves, reading) for reading in readings}
+
+
+def signed_root(square: float) -> float:
+    """√square, or −√(−square)."""
+    return float(np.sign(square) * np.sqrt(np.abs(square)))
+
+
+def _tree_squares(leaves: Leaves, reading: Reading) -> Floats:
+    """What each tree contributes, (n_trees,)."""
     epsilon = leaves.sums / leaves.n
     if reading == "leaf_indicators":
-        squares = np.square(epsilon).sum(axis=1)
-    elif reading == "random_leaf_values":
-        squares = np.square((epsilon * _leaf_values(leaves)).sum(axis=1))
-    elif reading == "fitted_leaf_values":
+        return np.square(epsilon).sum(axis=1)
+    if reading == "random_leaf_values":
+        return np.square((epsilon * _leaf_values(leaves)).sum(axis=1))
+    if reading == "fitted_leaf_values":
         means = leaves.sums / np.maximum(leaves.counts, 1.0)
-        squares = np.square((epsilon * means).sum(axis=1))
-    else:
-        raise ValueError(f"reading={reading!r}: must be one of {', '.join(READINGS)}")
-    return float(np.sqrt(squares.mean()))
+        return np.square((epsilon * means).sum(axis=1))
+    raise ValueError(f"reading={reading!r}: must be one of {', '.join(READINGS)}")
 
 
-def multicalibration_errors(leaves: Leaves, readings: Sequence[Reading]) -> dict[Reading, float]:
-    """`multicalibration_error` for several readings of the same audit."""
-    return {reading: multicalibration_error(leaves, reading) for reading in readings}
+def _standard_error(
+    labels: NDArray[np.uint8], sums: Floats, residual: Floats, flip_variance: float, pairs: float
+) -> float:
+    """Of (T − Q) / pairs: the jackknife, the degenerate part counted once."""
+    n = len(residual)
+    shared = np.zeros(n)
+    _gather(labels, sums, shared)
+    psi = residual * (shared / len(labels) - residual)
+    jackknife = 4.0 * n * float(psi.var(ddof=1)) if n > 1 else 0.0
+    return float(np.sqrt(max(jackknife - flip_variance, flip_variance))) / pairs
 
 
 def ordered_keys(values: Floats) -> NDArray[np.int32]:
@@ -135,6 +352,20 @@ def ordered_keys(values: Floats) -> NDArray[np.int32]:
 def _leaf_values(leaves: Leaves) -> Floats:
     n_trees, n_leaves = leaves.sums.shape
     return _draw_leaf_values(n_trees, n_leaves, np.uint64(leaves.seed))
+
+
+def _weights(sample_weight: Any, n: int) -> Floats:
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    _require_rows(weight, n, "sample_weight")
+    if (weight < 0).any() or not weight.any():
+        raise ValueError("sample_weight: must not be negative, nor zero everywhere")
+    return weight
+
+
+def _require_rows(values: Floats, n: int, name: str) -> None:
+    if values.shape != (n,):
+        raise ValueError(f"{name}: has shape {values.shape} instead of ({n},)")
+    _require_finite(values, name)
 
 
 def _require_finite(values: Floats, name: str) -> None:
@@ -161,8 +392,11 @@ def _draw_leaf_values(n_trees, n_leaves, seed):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _leaf_sums(x_keys, f_keys, low, high, residual, depth, seed, sums, counts):
-    """Fill ``sums`` and ``counts`` (n_trees, 2^depth), which come as zeros."""
+def _leaf_sums(x_keys, f_keys, low, high, residual, depth, seed, sums, counts, labels):
+    """Fill ``sums`` and ``counts`` (n_trees, 2^depth), which come as zeros.
+
+    ``labels`` takes each row's leaf, (n_trees, n), unless it is empty.
+    """
     n, (n_trees, n_leaves) = f_keys.shape[0], sums.shape
     place, rows = np.empty(n, np.uint8), np.empty(n + 1, np.uint32)
     banks = np.empty(_BANKS * n_leaves)
@@ -181,6 +415,53 @@ def _leaf_sums(x_keys, f_keys, low, high, residual, depth, seed, sums, counts):
                     )
                 _descend(place, label, _column(x_keys, f_keys, feature), threshold)
         _accumulate(place, residual, banks, sums[tree], counts[tree])
+        if labels.shape[0] > 0:
+            labels[tree] = place
+
+
+@njit(cache=True, nogil=True)
+def _leaf_squares(labels, residual, squares):
+    """Add each row's squared residual to its leaf of every tree."""
+    for tree in range(labels.shape[0]):
+        for i in range(residual.shape[0]):
+            squares[tree, labels[tree, i]] += residual[i] * residual[i]
+
+
+@njit(cache=True, nogil=True)
+def _gather(labels, sums, out):
+    """Add to each row (n,) the sum of its leaf of every tree."""
+    for tree in range(labels.shape[0]):
+        for i in range(out.shape[0]):
+            out[i] += sums[tree, labels[tree, i]]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _flip_sums(labels, residual, seed, sums):
+    """Leaf sums of residuals with random signs, (n_trees, 2^depth, flips), which come as zeros.
+
+    residual : (n,) the bits of float32 values. A row's signs are bits of hashes of its number, the
+    same for every tree. Rows are taken in blocks, all trees of a block before the next, so that its
+    flipped residuals stay in the cache; the inner loops vectorise.
+    """
+    n, n_flips = residual.shape[0], sums.shape[2]
+    bits = np.empty((_BLOCK, n_flips), np.uint32)
+    signed = bits.view(np.float32)
+    start_of_stream = mix(seed + GOLDEN_GAMMA)
+    for start in range(0, n, _BLOCK):
+        size = min(_BLOCK, n - start)
+        for i in range(size):
+            value = residual[start + i]
+            for word in range(n_flips // _WORD):
+                place = np.uint64((start + i) * 1024 + word)
+                random = np.uint32(mix(start_of_stream ^ mix(place + GOLDEN_GAMMA)))
+                for b in range(np.uint32(_WORD)):
+                    flip = ((random >> b) & np.uint32(1)) << np.uint32(31)
+                    bits[i, word * _WORD + b] = value ^ flip
+        for tree in range(labels.shape[0]):
+            for i in range(size):
+                leaf_sums, row = sums[tree, labels[tree, start + i]], signed[i]
+                for b in range(n_flips):
+                    leaf_sums[b] += row[b]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

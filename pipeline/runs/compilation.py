@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.boosting.audit import READINGS, Auditor, multicalibration_errors
+from pipeline.boosting.audit import Auditor
 from pipeline.boosting.engines import TreeSettings, make_engine
 from pipeline.boosting.engines.exact import kernel
 
@@ -26,4 +26,6 @@ def compile_kernels() -> None:
     X, f, y = np.array([[0.0, 0.0], [1.0, 1.0]]), np.zeros(2), np.array([0.0, 1.0])
     ensemble, _ = make_engine("exact", TreeSettings(1)).bind(X).fit(f, y, 0)
     ensemble.predict(X, f)
-    multicalibration_errors(Auditor(X).audit(f, y), READINGS)
+    auditor = Auditor(X)
+    auditor.error(y=y, prediction=f, reading="random_leaf_values")
+    auditor.assess(y=y, prediction=f)

@@ -22,6 +22,8 @@ _PREPROCESSING = {
     "test_size",
 }
 
+_AUDIT = {"reading", "also", "trees", "depth"}
+
 Key = dict[str, Any]
 
 
@@ -44,7 +46,7 @@ def run_key(config: Config, data_sha256: str) -> Key:
         "strategy": config.strategy.model_dump(),
         "boosting": config.boosting.model_dump(),
         "engine": config.engine.model_dump(),
-        "audit": _jsonable(config.audit.model_dump()),
+        "audit": _jsonable(config.audit.model_dump(include=_AUDIT)),
     }
 
 

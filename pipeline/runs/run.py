@@ -18,7 +18,7 @@ import pandas as pd
 
 from pipeline.boosting.algorithm import advance, boost, mean_squared_error, norm, round_seed
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.audit import Auditor, multicalibration_errors
+from pipeline.boosting.audit import Auditor, errors_of
 from pipeline.boosting.engines import Ensemble, TreeSettings, make_engine
 from pipeline.boosting.initial import paper_forest
 from pipeline.boosting.rescaling import Adaptive, Relaxed, Rescaling, Unit
@@ -81,14 +81,21 @@ class CommonGround:
             "mse_train": mean_squared_error(self.split.y_train, f_train),
             "mse_test": mean_squared_error(self.split.y_test, f_test),
         }
-        for side, auditor, y, f in (
-            ("train", self.auditor_train, self.split.y_train, f_train),
-            ("test", self.auditor_test, self.split.y_test, f_test),
-        ):
-            readings = (audit.reading, *audit.also)
-            errors = multicalibration_errors(auditor.audit(f, y - f), readings)
+        on_test = self.auditor_test.assess(y=self.split.y_test, prediction=f_test)
+        on_train = self.auditor_train.leaves(
+            prediction=f_train, residual=self.split.y_train - f_train
+        )
+        for side, leaves in (("train", on_train), ("test", on_test.leaves)):
+            errors = errors_of(leaves, (audit.reading, *audit.also))
             row[f"mce_{side}"] = errors[audit.reading]
             further |= {f"mce_{side}_{reading}": errors[reading] for reading in audit.also}
+        # Of leaf indicators, whatever the reading; on training rows the correction does not hold.
+        further |= {
+            "mce_floor_test": on_test.floor,
+            "mce2_debiased_test": on_test.debiased_square,
+            "mce2_se_test": on_test.standard_error,
+            "mce_p_test": on_test.p_value,
+        }
         return row, further
 
 

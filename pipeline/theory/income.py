@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.model_selection import train_test_split
 
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.audit import Auditor
+from pipeline.boosting.audit import Auditor, error_of
 from pipeline.boosting.classifier import MulticalibrationBoostingClassifier
 from pipeline.boosting.logloss import mean_log_loss, sigmoid
 from pipeline.config.schema import Config
@@ -67,5 +67,7 @@ def _rounds(
         for side, (_, labels) in sides.items():
             f = stages[side][t]
             row[f"loss_{side}"] = mean_log_loss(labels, f)
-            row[f"mce_{side}"] = auditors[side].error(f, labels - sigmoid(f), audit.reading)
+            # The trees see the logit, the residuals are those of the probability.
+            leaves = auditors[side].leaves(prediction=f, residual=labels - sigmoid(f))
+            row[f"mce_{side}"] = error_of(leaves, audit.reading)
         yield row

@@ -154,7 +154,7 @@ def gbdt_rounds(config: Config, ground: CommonGround) -> Iterator[dict[str, Any]
             "gap": step.gap / eta / np.sqrt(n),
             "epsilon_low": np.sqrt(2 * epsilon.low / n),
             "epsilon_high": np.sqrt(2 * epsilon.high / n),
-            "mce": ground.auditor_train.error(f, y - f),
+            "mce": ground.auditor_train.error(y=y, prediction=f),
         }
         f = step.f
 

@@ -10,7 +10,7 @@ from pipeline.boosting.audit import (
     Auditor,
     Leaves,
     draw,
-    multicalibration_error,
+    error_of,
     ordered_keys,
 )
 
@@ -90,7 +90,9 @@ def awkward_table(seed, n, d):
 )
 def test_equals_the_slow_definition(seed, n, d, depth, reading):
     X, f, residual = awkward_table(seed % 1000, n, d)
-    ours = Auditor(X, n_trees=7, depth=depth, seed=seed).error(f, residual, reading)
+    ours = Auditor(X, n_trees=7, depth=depth, seed=seed).error(
+        y=f + residual, prediction=f, reading=reading
+    )
     expected = slow_error(X, f, residual, 7, depth, np.uint64(seed), reading)
     assert ours == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
@@ -100,13 +102,15 @@ def test_equals_the_slow_definition_where_small_nodes_are_listed_rather_than_sca
     rare = (np.random.default_rng(0).random((1500, 40)) < 0.002).astype(float)
     X = np.column_stack([X, rare])  # in a small node nearly all of these are constant
     for reading in READINGS:
-        ours = Auditor(X, n_trees=5, depth=4, seed=9).error(f, residual, reading)
+        ours = Auditor(X, n_trees=5, depth=4, seed=9).error(
+            y=f + residual, prediction=f, reading=reading
+        )
         assert ours == pytest.approx(slow_error(X, f, residual, 5, 4, 9, reading), rel=1e-9)
 
 
 def test_equals_the_slow_definition_at_the_greatest_depth():
     X, f, residual = awkward_table(6, 700, 5)
-    ours = Auditor(X, n_trees=3, depth=8, seed=1).error(f, residual)
+    ours = Auditor(X, n_trees=3, depth=8, seed=1).error(y=f + residual, prediction=f)
     assert ours == pytest.approx(slow_error(X, f, residual, 3, 8, 1, "leaf_indicators"), rel=1e-9)
     with pytest.raises(ValueError, match="depth=9"):
         Auditor(X, depth=9)
@@ -116,18 +120,18 @@ def test_worked_example_of_all_three_readings():
     # One tree with two leaves, 4 rows: leaf 0 holds residuals 1 and 2, leaf 1 holds 3 and −1.
     leaves = Leaves(np.array([[3.0, 2.0]]), np.array([[2.0, 2.0]]), n=4, seed=0)
     # (3/4)² + (2/4)² = 0.5625 + 0.25
-    assert multicalibration_error(leaves, "leaf_indicators") == pytest.approx(0.8125**0.5)
+    assert error_of(leaves, "leaf_indicators") == pytest.approx(0.8125**0.5)
     # 3·(3/2)/4 + 2·(2/2)/4 = 1.125 + 0.5
-    assert multicalibration_error(leaves, "fitted_leaf_values") == pytest.approx(1.625)
+    assert error_of(leaves, "fitted_leaf_values") == pytest.approx(1.625)
     v0, v1 = (2 * draw(0, 0, leaf, 2, 0) - 1 for leaf in (0, 1))
     expected = abs(v0 * 3 / 4 + v1 * 2 / 4)
-    assert multicalibration_error(leaves, "random_leaf_values") == pytest.approx(expected)
+    assert error_of(leaves, "random_leaf_values") == pytest.approx(expected)
 
 
 def test_single_binary_feature_leaves_no_choice():
     # Only x can be split, and any threshold separates 0 from 1: leaves {0, 1} and {2}.
     X, f = np.array([[0.0], [0.0], [1.0]]), np.zeros(3)
-    error = Auditor(X, n_trees=10, depth=1).error(f, np.array([1.0, 2.0, 6.0]))
+    error = Auditor(X, n_trees=10, depth=1).error(y=np.array([1.0, 2.0, 6.0]), prediction=f)
     assert error == pytest.approx(((3 / 3) ** 2 + (6 / 3) ** 2) ** 0.5)
 
 
@@ -138,7 +142,8 @@ class TestInvariants:
     def error(self, reading, residual=None, order=slice(None), seed=1):
         auditor = Auditor(self.X[order], n_trees=40, depth=3, seed=seed)
         residual = self.residual if residual is None else residual
-        return auditor.error(self.f[order], residual[order], reading)
+        leaves = auditor.leaves(prediction=self.f[order], residual=residual[order])
+        return error_of(leaves, reading)
 
     def test_zero_for_zero_residuals(self, reading):
         assert self.error(reading, np.zeros(300)) == 0
@@ -160,11 +165,8 @@ class TestInvariants:
 
 def test_random_leaf_values_have_a_third_of_the_mean_square_of_leaf_indicators():
     X, f, residual = awkward_table(5, 400, 6)
-    leaves = Auditor(X, n_trees=20_000, depth=3, seed=3).audit(f, residual)
-    ratio = (
-        multicalibration_error(leaves, "random_leaf_values")
-        / multicalibration_error(leaves, "leaf_indicators")
-    ) ** 2
+    leaves = Auditor(X, n_trees=20_000, depth=3, seed=3).leaves(prediction=f, residual=residual)
+    ratio = (error_of(leaves, "random_leaf_values") / error_of(leaves, "leaf_indicators")) ** 2
     assert ratio == pytest.approx(1 / 3, rel=0.05)
 
 
@@ -172,7 +174,11 @@ def test_trees_that_do_not_touch_f_are_the_same_for_every_predictor():
     # f constant: it is never split, so its value cannot matter.
     X, _, residual = awkward_table(5, 200, 6)
     auditor = Auditor(X, n_trees=30, seed=3)
-    assert auditor.error(np.zeros(200), residual) == auditor.error(np.full(200, 9.0), residual)
+    errors = [
+        error_of(auditor.leaves(prediction=f, residual=residual))
+        for f in (np.zeros(200), np.full(200, 9.0))
+    ]
+    assert errors[0] == errors[1]
 
 
 def test_features_and_thresholds_are_drawn_uniformly():
@@ -209,14 +215,15 @@ def test_keys_keep_the_order_and_equality_of_float32(values):
         ({"n_trees": 0}, "n_trees=0"),
         ({"X": np.array([[np.nan]])}, "X: holds NaN"),
         ({"X": np.empty((0, 3))}, "X: must have rows"),
-        ({"f": np.array([1.0, 2.0])}, "f: has shape"),
-        ({"residual": np.array([np.inf])}, "residual: holds NaN or infinity"),
+        ({"f": np.array([1.0, 2.0])}, "prediction: has shape"),
+        ({"y": np.array([np.inf])}, "y: holds NaN or infinity"),
+        ({"w": np.array([-1.0])}, "sample_weight: must not be negative"),
         ({"reading": "tea_leaves"}, "reading='tea_leaves'"),
     ],
 )
 def test_unusable_input_is_refused_by_name(change, message):
-    use = {"X": np.zeros((1, 1)), "f": np.zeros(1), "residual": np.ones(1)} | change
+    use = {"X": np.zeros((1, 1)), "f": np.zeros(1), "y": np.ones(1), "w": None} | change
     reading = use.pop("reading", "leaf_indicators")
-    X, f, residual = use.pop("X"), use.pop("f"), use.pop("residual")
+    X, f, y, w = (use.pop(name) for name in "Xfyw")
     with pytest.raises(ValueError, match=message):
-        Auditor(X, **use).error(f, residual, reading)
+        Auditor(X, **use).error(y=y, prediction=f, sample_weight=w, reading=reading)

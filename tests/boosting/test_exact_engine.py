@@ -286,10 +286,11 @@ rng = np.random.default_rng(0)
 X, y = rng.normal(size=(4000, 10)), rng.normal(size=4000)
 fitter, auditor = make_engine("exact", TreeSettings()).bind(X), Auditor(X, n_trees=2000)
 ensemble, _ = fitter.fit(y, y, 0)
-auditor.audit(y, y)
+auditor.leaves(prediction=y, residual=y)
 ensemble.predict(X, y)  # all three are compiled: interrupting numba itself is not the question
 signal.signal(signal.SIGALRM, signal.default_int_handler)
-jobs = [(fitter.fit, y, y, 0), (auditor.audit, y, y), (ensemble.predict, X, y)]
+audit = lambda: auditor.leaves(prediction=y, residual=y)
+jobs = [(fitter.fit, y, y, 0), (audit,), (ensemble.predict, X, y)]
 for work, *arguments in jobs:
     for delay in (0.001, 0.003, 0.005):
         try:

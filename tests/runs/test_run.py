@@ -18,7 +18,8 @@ COLUMNS = [
     "dataset", "strategy", "seed", "round", "mse_train", "mse_test", "mce_train", "mce_test",
     "gap", "weight",
     "mce_train_random_leaf_values", "mce_train_fitted_leaf_values", "mce_test_random_leaf_values",
-    "mce_test_fitted_leaf_values",
+    "mce_test_fitted_leaf_values", "mce_floor_test", "mce2_debiased_test", "mce2_se_test",
+    "mce_p_test",
 ]  # fmt: skip
 QUICK = ["boosting.rounds=3", "boosting.trees=10"]
 
@@ -61,7 +62,9 @@ def test_run_equals_the_estimator_and_a_direct_audit(strategy, paper_split):
     auditor = Auditor(X_test, n_trees=100, depth=3, seed=audit_seed("german", 5))
     for t, f in enumerate(model.staged_predict(X_test)):
         assert rounds["mse_test"][t] == pytest.approx(np.mean((y_test - f) ** 2), rel=1e-12)
-        assert rounds["mce_test"][t] == pytest.approx(auditor.error(f, y_test - f), rel=1e-9)
+        assert rounds["mce_test"][t] == pytest.approx(
+            auditor.error(y=y_test, prediction=f), rel=1e-9
+        )
 
 
 def test_table_has_a_row_per_round_and_no_gap_or_weight_at_the_start():

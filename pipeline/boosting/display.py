@@ -1,0 +1,166 @@
+"""Pictures of an audit, by scikit-learn's Display convention."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from pipeline.boosting.frames import columns_of
+from pipeline.boosting.inspection import AuditResult, audit_predictions, groups_of
+from pipeline.boosting.segments import COLUMNS, Rows, measure
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000")
+OVERALL = "all rows"
+FEWEST_ROWS = 20  # of a point of a curve
+
+
+class MulticalibrationDisplay:
+    """Reliability curves, overall and per group, and the worst segments of one or two predictions.
+
+    Use `from_predictions` or `from_estimator`; then `plot` (reliability) or `plot_segments` (a
+    forest plot). For two models, or one before and after, give predictions by name.
+
+    Attributes
+    ----------
+    results_ : name → `AuditResult`.
+    curves_ : (name, group) → frame with a row per bin of predictions, as the audit's tables.
+    figure_, ax_ : of the last plot.
+    """
+
+    def __init__(
+        self,
+        *,
+        results: Mapping[str, AuditResult],
+        curves: Mapping[tuple[str, str], pd.DataFrame],
+    ) -> None:
+        self.results_ = dict(results)
+        self.curves_ = dict(curves)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        X: Any,
+        y: Any,
+        prediction: Any,
+        *,
+        sample_weight: Any = None,
+        groups: Any = None,
+        n_bins: int = 10,
+        n_segments: int = 8,
+        random_state: int | None = 0,
+        ax: Any = None,
+    ) -> Self:
+        """Audit predictions (n,), or several by name, and plot their reliability."""
+        display = cls._audited(
+            X, y, prediction, sample_weight, groups, n_bins, n_segments, random_state
+        )
+        return display.plot(ax=ax)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
+        """The same for a fitted regressor, or a classifier of two classes."""
+        if hasattr(estimator, "predict_proba"):
+            prediction = np.asarray(estimator.predict_proba(X))
+            if prediction.shape[1] != 2:
+                raise ValueError(f"estimator: has {prediction.shape[1]} classes instead of two")
+            y = np.asarray(y) == estimator.classes_[1]
+            return cls.from_predictions(X, y, prediction[:, 1], **options)
+        return cls.from_predictions(X, y, estimator.predict(X), **options)
+
+    @classmethod
+    def _audited(
+        cls,
+        X: Any,
+        y: Any,
+        prediction: Any,
+        sample_weight: Any,
+        groups: Any,
+        n_bins: int,
+        n_segments: int,
+        random_state: int | None,
+    ) -> Self:
+        named = prediction if isinstance(prediction, Mapping) else {"prediction": prediction}
+        results = {
+            name: audit_predictions(
+                X, y, f, sample_weight, groups, random_state, n_segments=n_segments
+            )
+            for name, f in named.items()
+        }
+        y_ = np.asarray(y, np.float64)
+        weight = np.ones(len(y_)) if sample_weight is None else np.asarray(sample_weight, float)
+        curves = {}
+        for name, f in named.items():
+            rows = Rows(y_, np.asarray(f, np.float64), weight, bool(np.isin(y_, (0, 1)).all()))
+            curves[name, OVERALL] = _curve(rows, np.arange(len(y_)), n_bins)
+            for group, inside in _members(groups, X, len(y_)):
+                curves[name, group] = _curve(rows, inside, n_bins)
+        return cls(results=results, curves=curves)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Mean outcome over mean prediction in bins of equally many rows, with 95 % intervals."""
+        ax = self._axes(ax)
+        ends = []
+        for k, ((name, group), curve) in enumerate(self.curves_.items()):
+            colour = COLOURS[k % len(COLOURS)]
+            label = group if len(self.results_) == 1 else f"{name}, {group}"
+            errors = [curve["bias"] - curve["low"], curve["high"] - curve["bias"]]
+            ax.errorbar(
+                curve["prediction"], curve["outcome"], errors, color=colour, marker="o",
+                markersize=4, linewidth=1.8 if group == OVERALL else 1.1, capsize=2, label=label,
+            )  # fmt: skip
+            ends += [curve["prediction"].min(), curve["prediction"].max()]
+        ax.plot([min(ends), max(ends)], [min(ends), max(ends)], color="grey", linestyle=":")
+        ax.set(xlabel="mean prediction", ylabel="mean outcome")
+        ax.legend(frameon=False, fontsize=8)
+        return self
+
+    def plot_segments(self, ax: Any = None) -> Self:
+        """The worst segments: outcome less prediction with 95 % intervals, the surest on top."""
+        ax = self._axes(ax)
+        labels: list[str] = []
+        for k, (name, result) in enumerate(self.results_.items()):
+            table = result.segments
+            places = -np.arange(len(labels), len(labels) + len(table), dtype=float)
+            errors = [table["bias"] - table["low"], table["high"] - table["bias"]]
+            sure = table["p_value"] < 0.05
+            ax.errorbar(
+                table["bias"], places, xerr=errors, color=COLOURS[k % len(COLOURS)], fmt="o",
+                capsize=2, label=name,
+            )  # fmt: skip
+            ax.plot(table["bias"][~sure], places[~sure], "o", color="white", markersize=3.5)
+            labels += [f"{r} ({n})" for r, n in zip(table["rule"], table["rows"], strict=True)]
+        ax.axvline(0.0, color="grey", linestyle=":")
+        ax.set_yticks(-np.arange(len(labels)), labels, fontsize=8)
+        ax.set(xlabel="outcome − prediction (hollow: p ≥ 0.05)")
+        if len(self.results_) > 1:
+            ax.legend(frameon=False, fontsize=8)
+        return self
+
+    def _axes(self, ax: Any) -> Any:
+        import matplotlib.pyplot as plt  # a picture's price is paid by who wants one
+
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax
+
+
+def _curve(rows: Rows, inside: np.ndarray, n_bins: int) -> pd.DataFrame:
+    """A line per bin of equally many rows, as the audit's tables have them."""
+    order = inside[np.argsort(rows.prediction[inside], kind="stable")]
+    n_bins = max(min(n_bins, len(order) // FEWEST_ROWS), 1)
+    parts = np.array_split(order, n_bins)
+    lines = [measure(f"bin {k}", rows, part) for k, part in enumerate(parts)]
+    return pd.DataFrame(lines, columns=COLUMNS)
+
+
+def _members(groups: Any, X: Any, n: int) -> list[tuple[str, np.ndarray]]:
+    """Each level of each group with its rows."""
+    return [
+        (f"{g.name} = {level}", np.flatnonzero(g.codes == k))
+        for g in groups_of(groups, columns_of(X), n)
+        for k, level in enumerate(g.levels)
+    ]

@@ -1,0 +1,86 @@
+"""Tables as people have them, column by column: numbers, flags, words, missing cells.
+
+A numpy matrix is a table of numbers named x0, x1, …
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pipeline.boosting.arrays import Floats, Ints
+
+MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A column of numbers (n,); a missing cell is NaN."""
+
+    name: str
+    cells: Floats
+
+
+@dataclass(frozen=True)
+class Levels:
+    """A column of categories: codes (n,) into ``levels``; missing cells are a level too."""
+
+    name: str
+    codes: Ints
+    levels: tuple[str, ...]
+
+
+Column = Numbers | Levels
+
+
+def columns_of(X: Any) -> list[Column]:
+    """The columns of a DataFrame or of a numeric array (n, d)."""
+    if isinstance(X, pd.DataFrame):
+        if X.shape[1] == 0 or len(X) == 0:
+            raise ValueError(f"X: must have rows and columns; its shape is {X.shape}")
+        return [_column(str(name), X.iloc[:, j]) for j, name in enumerate(X.columns)]
+    matrix = np.asarray(X, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.size == 0:
+        raise ValueError(f"X: must have rows and columns; its shape is {matrix.shape}")
+    return [Numbers(f"x{j}", matrix[:, j]) for j in range(matrix.shape[1])]
+
+
+def design_of(columns: list[Column]) -> Floats:
+    """The columns as a finite matrix (n, m): numbers as they are, an indicator per level.
+
+    A missing number lies below all others, so that a threshold can set it apart.
+    """
+    blocks = []
+    for column in columns:
+        if isinstance(column, Numbers):
+            values, absent = column.cells, np.isnan(column.cells)
+            if absent.any():
+                present = values[~absent]
+                low, high = (present.min(), present.max()) if len(present) else (0.0, 0.0)
+                values = np.where(absent, low - (high - low) - 1.0, values)
+            blocks.append(values[:, None])
+        else:
+            hot = column.codes[:, None] == np.arange(len(column.levels))
+            blocks.append(hot.astype(np.float64))
+    return np.hstack(blocks)
+
+
+def _column(name: str, series: pd.Series[Any]) -> Column:
+    if pd.api.types.is_bool_dtype(series) or pd.api.types.is_numeric_dtype(series):
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        if np.isinf(values).any():
+            raise ValueError(f"X: column {name!r} holds infinity")
+        return Numbers(name, values)
+    if pd.api.types.is_datetime64_any_dtype(series) or pd.api.types.is_timedelta64_dtype(series):
+        raise ValueError(f"X: column {name!r} holds dates or times; turn it into numbers")
+    codes, levels = pd.factorize(series.astype(object), sort=False)
+    words = [str(level) for level in levels]
+    order = np.argsort(words)
+    rank = np.empty(len(words) + 1, np.int64)
+    rank[order] = np.arange(len(words))
+    rank[-1] = len(words)  # a missing cell has code −1
+    named = [words[k] for k in order] + ([MISSING] if (codes < 0).any() else [])
+    return Levels(name, rank[codes], tuple(named))

@@ -1,0 +1,222 @@
+"""The audit as a tool: how much is a model wrong, how sure is that, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pipeline.boosting.arrays import Floats
+from pipeline.boosting.audit import Assessment, Auditor
+from pipeline.boosting.estimator import seed_of
+from pipeline.boosting.frames import Column, Levels, columns_of, design_of
+from pipeline.boosting.segments import (
+    COLUMNS,
+    Rows,
+    bin_columns,
+    find_segments,
+    holm,
+    measure,
+)
+
+MANY_FLIPS, FEW_FLIPS = 999, 99
+MANY_UP_TO = 20_000  # rows
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """What an audit of predictions found.
+
+    mce : plug-in multicalibration error over random trees.
+    floor : what a perfect predictor with these squared residuals would show.
+    debiased : the error without its floor: the signed root of an unbiased square.
+    standard_error : of the debiased square.
+    p_value : of "no miscalibration".
+    segments : the worst segments found, ranked: rule, rows, prediction, outcome, bias, low, high,
+        p_value. All numbers are of the half of the rows on which the segment was not searched for;
+        p-values are adjusted for all tests, 95 % intervals are of each on its own.
+    groups : the same for the named groups and their intersections, on all rows (Holm's p-values).
+    """
+
+    n: int
+    mce: float
+    floor: float
+    debiased: float
+    standard_error: float
+    p_value: float
+    segments: pd.DataFrame
+    groups: pd.DataFrame
+
+    def __str__(self) -> str:
+        """A summary for a terminal."""
+        lines = [
+            f"{self.n} rows: multicalibration error {self.mce:.4g}; a perfect model would show "
+            f"{self.floor:.4g}",
+            f"without that floor {self.debiased:.4g}; p-value of no miscalibration "
+            f"{self.p_value:.3g}",
+        ]
+        for title, table in (("segments", self.segments), ("groups", self.groups)):
+            if len(table):
+                lines += ["", f"{title}:", shown(table).to_string(index=False)]
+        return "\n".join(lines)
+
+
+def audit_predictions(
+    X: Any,
+    y: Any,
+    prediction: Any,
+    sample_weight: Any = None,
+    groups: Sequence[str] | Mapping[str, Any] | pd.DataFrame | None = None,
+    random_state: int | np.random.RandomState | None = 0,
+    *,
+    n_segments: int = 20,
+    min_rows: int | None = None,
+    n_trees: int = 100,
+    depth: int = 3,
+) -> AuditResult:
+    """Where, how much and how surely predictions are wrong, on rows the model was not fitted to.
+
+    X : DataFrame or array (n, d): numbers, flags, words, missing cells.  y : (n,) numbers, or 0 and
+    1.  prediction : (n,) expected values, or probabilities of 1.
+    groups : names of columns of X, or named groups as a mapping or DataFrame of flags or
+        categories (n,). Levels and pairs of levels with enough rows are tested.
+    min_rows : the least rows of a tested segment; by default 1 % of them, and at least 30.
+
+    Segments are found on one half of the rows and tested on the other, and the other way round; see
+    `pipeline.boosting.segments`. Rows without sample weight (0) are left out.
+    """
+    columns = columns_of(X)
+    outcome, predicted = _numbers(y, "y"), _numbers(prediction, "prediction")
+    n = len(outcome)
+    weight = np.ones(n) if sample_weight is None else _numbers(sample_weight, "sample_weight")
+    _check_lengths(columns, n, prediction=predicted, sample_weight=weight)
+    named = groups_of(groups, columns, n)
+    if (weight < 0).any() or not weight.any():
+        raise ValueError("sample_weight: must not be negative, nor zero everywhere")
+    if not weight.all():
+        some = np.flatnonzero(weight)
+        columns, named = ([_taken(c, some) for c in table] for table in (columns, named))
+        outcome, predicted, weight = outcome[some], predicted[some], weight[some]
+        n = len(some)
+    seed = seed_of(random_state)
+    assessment = _assess(columns, outcome, predicted, weight, n_trees, depth, seed)
+    rows = Rows(outcome, predicted, weight, _is_binary(outcome, predicted))
+    least = max(n // 100, 30) if min_rows is None else min_rows
+    segments = find_segments(
+        bin_columns(columns, predicted), rows, n_segments, max(least // 2, 2), seed
+    )
+    return AuditResult(
+        n=n,
+        mce=assessment.mce,
+        floor=assessment.floor,
+        debiased=assessment.debiased,
+        standard_error=assessment.standard_error,
+        p_value=assessment.p_value,
+        segments=segments,
+        groups=_test_groups(named, rows, least),
+    )
+
+
+def shown(table: pd.DataFrame) -> pd.DataFrame:
+    """A table of segments with numbers as people read them."""
+    numbers = ["prediction", "outcome", "bias", "low", "high"]
+    return table.assign(
+        **{name: table[name].map(lambda v: f"{v:.4g}") for name in numbers},
+        p_value=table["p_value"].map(lambda p: f"{p:.2g}" if p >= 1e-4 else "< 0.0001"),
+    )
+
+
+def _assess(
+    columns: list[Column], y: Floats, f: Floats, weight: Floats, n_trees: int, depth: int, seed: int
+) -> Assessment:
+    auditor = Auditor(design_of(columns), n_trees=n_trees, depth=depth, seed=seed)
+    n_flips = MANY_FLIPS if len(y) <= MANY_UP_TO else FEW_FLIPS
+    return auditor.assess(y=y, prediction=f, sample_weight=weight, n_flips=n_flips)
+
+
+def _test_groups(named: Sequence[Levels], rows: Rows, min_rows: int) -> pd.DataFrame:
+    """Every level of every group, and every pair of levels of two groups."""
+    alone = [
+        (f"{g.name} = {level}", g.codes == k)
+        for g in named
+        for k, level in enumerate(g.levels)
+        if len(g.levels) > 1
+    ]
+    pairs = [
+        (f"{a.name} = {u} and {b.name} = {v}", (a.codes == i) & (b.codes == j))
+        for a, b in combinations(named, 2)
+        for i, u in enumerate(a.levels)
+        for j, v in enumerate(b.levels)
+    ]
+    lines = [
+        measure(rule, rows, np.flatnonzero(inside))
+        for rule, inside in [*alone, *pairs]
+        if inside.sum() >= max(min_rows, 2)
+    ]
+    return holm(pd.DataFrame(lines, columns=COLUMNS))
+
+
+def groups_of(groups: Any, columns: Sequence[Column], n: int) -> list[Levels]:
+    """Named groups (see `audit_predictions`) as columns of levels."""
+    if groups is None:
+        return []
+    if isinstance(groups, pd.DataFrame | Mapping):
+        frame = pd.DataFrame({str(name): np.asarray(groups[name]) for name in groups})
+        if len(frame) != n:
+            raise ValueError(f"groups: have {len(frame)} rows instead of {n}")
+        found = columns_of(frame)
+    else:
+        by_name = {c.name: c for c in columns}
+        wanted = [groups] if isinstance(groups, str) else list(groups)
+        unknown = [g for g in wanted if g not in by_name]
+        if unknown:
+            raise ValueError(f"groups={unknown}: not columns of X, which has {', '.join(by_name)}")
+        found = [by_name[g] for g in wanted]
+    return [_as_levels(c) for c in found]
+
+
+def _as_levels(column: Column) -> Levels:
+    if isinstance(column, Levels):
+        return column
+    values, codes = np.unique(column.cells, return_inverse=True)
+    if len(values) > 20:
+        raise ValueError(
+            f"groups: {column.name!r} has {len(values)} different numbers; cut it into ranges first"
+        )
+    return Levels(column.name, codes, tuple(f"{v:.4g}" for v in values))
+
+
+def _taken(column: Any, rows: Any) -> Any:
+    if isinstance(column, Levels):
+        return Levels(column.name, column.codes[rows], column.levels)
+    return type(column)(column.name, column.cells[rows])
+
+
+def _is_binary(y: Floats, f: Floats) -> bool:
+    return bool(np.isin(y, (0.0, 1.0)).all() and f.min() >= 0.0 and f.max() <= 1.0)
+
+
+def _numbers(values: Any, name: str) -> Floats:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}: must hold numbers") from None
+    if array.ndim != 1:
+        raise ValueError(f"{name}: must have one dimension; its shape is {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name}: holds NaN or infinity")
+    return array
+
+
+def _check_lengths(columns: Sequence[Column], n: int, **others: Floats) -> None:
+    first = columns[0]
+    rows = len(first.codes if isinstance(first, Levels) else first.cells)
+    if rows < 2:
+        raise ValueError(f"X: has {rows} rows; an audit needs at least 2")
+    for name, length in {"y": n, **{k: len(v) for k, v in others.items()}}.items():
+        if length != rows:
+            raise ValueError(f"{name}: has {length} rows instead of X's {rows}")

@@ -1,0 +1,383 @@
+"""Where is a model wrong? Segments of rows, found on one half and tested on the other.
+
+A segment is a conjunction of at most three conditions on columns or on the prediction itself, such
+as "age ≤ 32 and region = North". The search is greedy with a beam: among all conditions, the
+segments with the largest t² = (Σ r)² / Σ r² are extended by a further condition, which has to be
+worth its price; the best is kept, its mean residual is taken out of its rows, and the search
+goes on for the next one.
+
+What was searched for looks worse than it is. So the rows are cut into two halves; segments found
+on one are measured on the other alone (bias, interval, p-value), and the other way round, and all
+of it again with another cut. A segment's place in its search says how much it promises, so the
+chance of a false alarm, 5 % in all, is shared out by 1 / place (weighted Bonferroni over all
+tests, valid because the place does not depend on the rows that test): the chance that any segment
+of a calibrated model has a p-value below 5 % is at most 5 %. The 95 % intervals are for each
+segment on its own. Of segments that are nearly the same the simplest is shown, with its own
+numbers and the smallest p-value among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numba import njit
+from numpy.typing import NDArray
+from scipy import stats
+
+from pipeline.boosting.arrays import Flags, Floats, Ints
+from pipeline.boosting.frames import Column, Levels, Numbers
+
+COLUMNS = ["rule", "rows", "prediction", "outcome", "bias", "low", "high", "p_value"]
+PREDICTION = "prediction"
+
+LEVEL = 0.95
+PRICES = (0.0, 5.0, 14.0)  # of one, two and three conditions, in units of t²
+BEAM = 10
+CUTS = 2  # of the rows into halves
+MAX_BINS = 24  # of a column of numbers
+MAX_CODES = 255
+MAX_SEARCHED = 50_000  # rows: more find nothing else, only later
+PRIOR_ROWS = 20.0  # with the mean squared residual, so that a few equal residuals prove nothing
+SAME = 0.5  # segments that share more of their rows than this are one
+
+
+@dataclass(frozen=True)
+class Binned:
+    """A column cut into bins: codes (n,), and what a range of bins is called.
+
+    edges : upper ends of a numeric column's bins but the last, else None.  levels : names of a
+    category's codes, else None.  absent : the bin of missing numbers, or −1.
+    """
+
+    name: str
+    codes: NDArray[np.uint8]
+    n_bins: int
+    edges: Floats | None = None
+    levels: tuple[str, ...] | None = None
+    absent: int = -1
+
+    def words(self, first: int, last: int) -> str:
+        """The condition that the code lies from ``first`` to ``last``."""
+        if self.levels is not None:
+            return f"{self.name} = {self.levels[first]}"
+        if first == self.absent:
+            return f"{self.name} is missing"
+        assert self.edges is not None
+        top = len(self.edges)
+        if first == 0:
+            return f"{self.name} ≤ {self.edges[last]:.4g}"
+        if last == top:
+            return f"{self.name} > {self.edges[first - 1]:.4g}"
+        return f"{self.name} in ({self.edges[first - 1]:.4g}, {self.edges[last]:.4g}]"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Conditions by column: the first and the last bin; ``score`` is t² where it was found."""
+
+    conditions: dict[int, tuple[int, int]] = field(default_factory=dict)
+    score: float = 0.0
+
+    def rows(self, codes: NDArray[np.uint8]) -> Flags:
+        """Which rows of ``codes`` (n, d) belong to it."""
+        inside = np.ones(len(codes), np.bool_)
+        for j, (first, last) in self.conditions.items():
+            inside &= (codes[:, j] >= first) & (codes[:, j] <= last)
+        return inside
+
+    def words(self, columns: Sequence[Binned]) -> str:
+        """The rule; the prediction comes last."""
+        return " and ".join(columns[j].words(*self.conditions[j]) for j in sorted(self.conditions))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is audited: outcomes, predictions, weights, and whether outcomes are 0 and 1."""
+
+    y: Floats
+    prediction: Floats
+    weight: Floats
+    binary: bool
+
+    @property
+    def residual(self) -> Floats:
+        """Weighted residuals."""
+        return self.weight * (self.y - self.prediction)
+
+
+def bin_columns(columns: Sequence[Column], prediction: Floats) -> list[Binned]:
+    """All columns and the prediction, cut into bins; columns that tell nothing are left out."""
+    binned = []
+    for column in (*columns, Numbers(PREDICTION, prediction)):
+        cut = _bin_numbers(column) if isinstance(column, Numbers) else _bin_levels(column)
+        if cut.n_bins > 1:
+            binned.append(cut)
+    return binned
+
+
+def find_segments(
+    columns: Sequence[Binned], rows: Rows, n_segments: int, min_rows: int, seed: int
+) -> pd.DataFrame:
+    """The worst segments, each found on one half of the rows and tested on the other."""
+    if not columns:
+        return pd.DataFrame(columns=COLUMNS)
+    codes = np.column_stack([c.codes for c in columns])
+    tested = list(_tests(columns, codes, rows, -(-n_segments // 2), min_rows, seed))
+    if not tested:
+        return pd.DataFrame(columns=COLUMNS)
+    kept = _without_twins(tested, codes)
+    return _ranked(pd.DataFrame([line for _, line in kept], columns=COLUMNS)).head(n_segments)
+
+
+def _tests(
+    columns: Sequence[Binned],
+    codes: NDArray[np.uint8],
+    rows: Rows,
+    n_segments: int,
+    min_rows: int,
+    seed: int,
+) -> Iterator[tuple[Segment, dict[str, Any]]]:
+    """Segments found on a half with their measured lines on the other; p-values are adjusted."""
+    rng = np.random.default_rng(seed)
+    shares = np.sum(1.0 / np.arange(1, n_segments + 1)) * 2 * CUTS
+    for _ in range(CUTS):
+        order = rng.permutation(len(rows.y))
+        halves = order[: len(order) // 2], order[len(order) // 2 :]
+        for here, there in (halves, halves[::-1]):
+            searched = here[:MAX_SEARCHED]
+            least = max(min_rows * len(searched) // max(len(there), 1), 2)
+            found = _search(columns, codes[searched], rows.residual[searched], n_segments, least)
+            for place, segment in enumerate(found, start=1):
+                inside = there[segment.rows(codes[there])]
+                if len(inside) >= min_rows:
+                    line = measure(segment.words(columns), rows, inside)
+                    line["p_value"] = min(line["p_value"] * shares * place, 1.0)
+                    yield segment, line
+
+
+def measure(rule: str, rows: Rows, inside: Ints) -> dict[str, Any]:
+    """A line of the table for the rows ``inside``; the p-value is not adjusted yet."""
+    y, f, w = rows.y[inside], rows.prediction[inside], rows.weight[inside]
+    total = w.sum()
+    outcome, prediction = float((w * y).sum() / total), float((w * f).sum() / total)
+    n_effective = float(total**2 / np.square(w).sum())
+    low, high, p_value = (
+        _of_rates(f, w, outcome, prediction, n_effective)
+        if rows.binary
+        else _of_means(y - f, w, outcome - prediction, n_effective)
+    )
+    values = [rule, len(inside), prediction, outcome, outcome - prediction, low, high, p_value]
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def holm(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with Holm's p-values, ranked."""
+    p = table["p_value"].to_numpy(np.float64)
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return _ranked(table.assign(p_value=adjusted))
+
+
+def _ranked(table: pd.DataFrame) -> pd.DataFrame:
+    """The surest first; of equally sure ones, those with most evidence."""
+    reach = (table["high"] - table["low"]).clip(lower=1e-300)
+    order = np.lexsort([-(table["bias"].abs() / reach), table["p_value"]])
+    return table.iloc[order].reset_index(drop=True)
+
+
+# --- intervals -----------------------------------------------------------------------------------
+
+
+def _of_means(r: Floats, w: Floats, bias: float, n: float) -> tuple[float, float, float]:
+    """Student's interval and test of a weighted mean residual."""
+    if n <= 1:
+        return -np.inf, np.inf, 1.0
+    error = float(np.sqrt(np.square(w * (r - bias)).sum() * n / (n - 1))) / float(w.sum())
+    if error == 0:
+        return bias, bias, 1.0 if bias == 0 else 0.0
+    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * error
+    return bias - half, bias + half, float(2 * stats.t.sf(abs(bias) / error, n - 1))
+
+
+def _of_rates(
+    f: Floats, w: Floats, outcome: float, prediction: float, n: float
+) -> tuple[float, float, float]:
+    """Score test and Wilson's interval of an outcome rate, less the mean prediction.
+
+    Rows with different probabilities vary less than as many with the same: the variance is that of
+    the rate times the share that the predictions themselves leave of it.
+    """
+    spread = float((w * f * (1 - f)).sum() / w.sum())
+    share = min(max(spread / max(prediction * (1 - prediction), 1e-12), 0.05), 1.0)
+    z = float(stats.norm.ppf((1 + LEVEL) / 2))
+    k = z * z * share / n
+    middle = (outcome + k / 2) / (1 + k)
+    half = np.sqrt(k * (outcome * (1 - outcome) + k / 4)) / (1 + k)
+    score = abs(outcome - prediction) / np.sqrt(max(spread, 1e-12) / n)
+    return middle - half - prediction, middle + half - prediction, float(2 * stats.norm.sf(score))
+
+
+# --- bins ----------------------------------------------------------------------------------------
+
+
+def _bin_numbers(column: Numbers) -> Binned:
+    values = column.cells
+    absent = np.isnan(values)
+    present = values[~absent]
+    distinct = np.unique(present)
+    if len(distinct) == 2 and not absent.any():  # a flag: "= 1" says it better than "> 0"
+        levels = tuple(f"{v:.4g}" for v in distinct)
+        codes = (values == distinct[1]).astype(np.uint8)
+        return Binned(column.name, codes, 2, levels=levels)
+    if len(distinct) > MAX_BINS:
+        distinct = np.quantile(present, np.linspace(0, 1, MAX_BINS + 1)[1:-1], method="lower")
+        edges = np.unique([float(f"{v:.4g}") for v in distinct])
+        edges = edges[edges < present.max()]
+    else:
+        edges = distinct[:-1]
+    codes = np.searchsorted(edges, values).astype(np.uint8)  # a value at an edge lies below it
+    n_bins = len(edges) + 1
+    if absent.any():
+        codes[absent] = n_bins
+        return Binned(column.name, codes, n_bins + 1, edges, absent=n_bins)
+    return Binned(column.name, codes, n_bins, edges)
+
+
+def _bin_levels(column: Levels) -> Binned:
+    """Codes as they are; of very many levels, the most frequent ones."""
+    codes, levels = column.codes, column.levels
+    if len(levels) > MAX_CODES:
+        common = np.sort(np.argsort(-np.bincount(codes, minlength=len(levels)))[: MAX_CODES - 1])
+        rank = np.full(len(levels), MAX_CODES - 1)
+        rank[common] = np.arange(len(common))
+        codes, levels = rank[codes], (*(levels[k] for k in common), "any other")
+    return Binned(column.name, codes.astype(np.uint8), len(levels), levels=levels)
+
+
+# --- search --------------------------------------------------------------------------------------
+
+
+def _search(
+    columns: Sequence[Binned],
+    codes: NDArray[np.uint8],
+    residual: Floats,
+    n_segments: int,
+    min_rows: int,
+) -> Iterator[Segment]:
+    """Segments of ``residual`` (n,), the best first; each is taken out before the next."""
+    left = residual.copy()
+    for _ in range(n_segments):
+        best = _best_segment(columns, codes, left, min_rows)
+        if best is None:
+            return
+        inside = best.rows(codes)
+        left[inside] -= left[inside].mean()
+        yield best
+
+
+def _best_segment(
+    columns: Sequence[Binned], codes: NDArray[np.uint8], residual: Floats, min_rows: int
+) -> Segment | None:
+    everything = np.arange(len(residual))
+    prior = PRIOR_ROWS * float(np.square(residual).mean())
+    beam: list[Segment] = [Segment()]
+    best: Segment | None = None
+    worth = -np.inf
+    for price in PRICES:
+        found: dict[frozenset[tuple[int, tuple[int, int]]], Segment] = {}
+        for parent in beam:
+            rows = everything[parent.rows(codes)] if parent.conditions else everything
+            for child in _children(parent, columns, codes, rows, residual, min_rows, prior):
+                found[frozenset(child.conditions.items())] = child
+        beam = sorted(found.values(), key=lambda s: -s.score)[:BEAM]
+        if not beam:
+            break
+        if best is None or beam[0].score - price > worth:
+            best, worth = beam[0], beam[0].score - price
+    return best
+
+
+def _children(
+    parent: Segment,
+    columns: Sequence[Binned],
+    codes: NDArray[np.uint8],
+    rows: Ints,
+    residual: Floats,
+    min_rows: int,
+    prior: float,
+) -> Iterator[Segment]:
+    """The best extension of a segment by each column."""
+    sums = np.zeros((len(columns), MAX_CODES + 1, 3))
+    _histograms(codes, rows, residual, sums)
+    for j, column in enumerate(columns):
+        ranges, stats_ = _ranges(column, sums[j, : column.n_bins], parent.conditions.get(j))
+        if not ranges:
+            continue
+        n, s, q = stats_.T
+        score = np.where((n >= min_rows) & (n < len(rows)), np.square(s) / (q + prior), -1.0)
+        k = int(score.argmax())
+        if score[k] > parent.score:
+            yield Segment(parent.conditions | {j: ranges[k]}, float(score[k]))
+
+
+def _ranges(
+    column: Binned, sums: Floats, within: tuple[int, int] | None
+) -> tuple[list[tuple[int, int]], Floats]:
+    """The ranges of bins a condition may name, and their (rows, sum, sum of squares)."""
+    if column.levels is not None:
+        if within is not None:
+            return [], np.empty((0, 3))
+        known = [k for k in range(column.n_bins) if column.levels[k] != "any other"]
+        return [(k, k) for k in known], sums[known]
+    assert column.edges is not None
+    top = len(column.edges)
+    first, last = within if within is not None else (0, top)
+    if first == column.absent:
+        return [], np.empty((0, 3))
+    running = np.cumsum(sums[first : last + 1], axis=0)
+    ranges = [(first, k) for k in range(first, last)] + [
+        (k, last) for k in range(first + 1, last + 1)
+    ]
+    values = [running[:-1], running[-1] - running[:-1]]
+    if within is None and column.absent >= 0:
+        ranges.append((column.absent, column.absent))
+        values.append(sums[column.absent : column.absent + 1])
+    return ranges, np.concatenate(values)
+
+
+@njit(cache=True, nogil=True)
+def _histograms(codes, rows, residual, sums):
+    """Rows, sum and sum of squares of the residuals in every bin of every column."""
+    for i in rows:
+        r = residual[i]
+        for j in range(codes.shape[1]):
+            cell = sums[j, codes[i, j]]
+            cell[0] += 1.0
+            cell[1] += r
+            cell[2] += r * r
+
+
+def _without_twins(
+    tested: Sequence[tuple[Segment, dict[str, Any]]], codes: NDArray[np.uint8]
+) -> list[tuple[Segment, dict[str, Any]]]:
+    """One of several nearly equal segments: the simplest, with the smallest p-value of them all.
+
+    Which one is kept does not depend on how it tested, so that its interval stays what it says.
+    """
+    kept: list[tuple[Segment, dict[str, Any]]] = []
+    masks: list[Flags] = []
+    for segment, line in sorted(tested, key=lambda s: len(s[0].conditions)):
+        mask = segment.rows(codes)
+        twins = [k for k, m in enumerate(masks) if (mask & m).sum() > SAME * (mask | m).sum()]
+        for k in twins:
+            kept[k][1]["p_value"] = min(kept[k][1]["p_value"], line["p_value"])
+        if not twins:
+            kept.append((segment, line))
+            masks.append(mask)
+    return kept
