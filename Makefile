@@ -38,6 +38,9 @@ theory: setup ## every theorem as a check, and the log-loss at work (2 minutes);
 	$(RUN) -m pipeline experiment=paper stage=theory $(ARGS)
 	@test ! -f outputs/paper/report.html || $(RUN) -m pipeline experiment=paper stage=report $(ARGS)
 
+audit: setup ## where are the initial forests wrong? outputs/paper/audit.html
+	$(RUN) -m pipeline experiment=paper stage=audit $(ARGS)
+
 check-reference: setup ## compare outputs/paper with the committed reference result
 	$(RUN) scripts/check_reference.py
 
@@ -82,4 +85,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup reproduce smoke figures readings theory check-reference test test-quick lint format table1 verify-data bench parity lock clean
+.PHONY: help setup reproduce smoke figures readings theory audit check-reference test test-quick lint format table1 verify-data bench parity lock clean

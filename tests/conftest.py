@@ -5,24 +5,25 @@ import subprocess
 import sys
 import time
 
-import pytest
-from hypothesis import settings
+# Workers of pytest-xdist share two cores; nested threads would only slow them down. (Before numpy.)
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
 
-from pipeline.config.compose import load
-from pipeline.datasets.design import split
-from pipeline.datasets.library import Library
+import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
+
+from pipeline.config.compose import load  # noqa: E402
+from pipeline.datasets.design import split  # noqa: E402
+from pipeline.datasets.library import Library  # noqa: E402
+from pipeline.runs.plan import make_plan  # noqa: E402
 
 # The same cases in every run; HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile("fixed", derandomize=True)
 settings.register_profile("explore", derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
-# Workers of pytest-xdist share two cores; nested threads would only slow them down.
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
 
-
-SLOW_FIXTURES = {"start", "server", "study"}  # processes, sockets, minutes of theory
+SLOW_FIXTURES = {"start", "server", "study", "smoke"}  # processes, sockets, minutes of theory
 
 
 def pytest_collection_modifyitems(items):
@@ -58,6 +59,34 @@ def paper_split(design, dataset):
         return d.X_train[:n], d.y_train[:n], d.X_test, d.y_test
 
     return of
+
+
+SMALL_REPORT = [
+    "experiment=smoke", "experiment.datasets=[diabetes,german]", "experiment.seeds=[0,1]",
+    "boosting.rounds=6", "boosting.trees=10",
+    "initial.trees=10", "grid.workers=1",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def report_plan():
+    """``report_plan(folder, *overrides)``: a plan; by default the smallest with a report."""
+
+    def of(folder, *overrides):
+        lines = [*(overrides or SMALL_REPORT), f"output_dir={folder}"]
+        return make_plan(load(lines), lines)
+
+    return of
+
+
+@pytest.fixture(scope="session")
+def smoke(tmp_path_factory, report_plan):
+    """The folder of that experiment, reproduced."""
+    from pipeline.stages import reproduce
+
+    folder = tmp_path_factory.mktemp("report")
+    reproduce.main(report_plan(folder))
+    return folder / "smoke"
 
 
 @pytest.fixture(scope="session")

@@ -12,10 +12,12 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from pipeline.analysis.paper import TEST_SHARE
 from pipeline.analysis.style import STRATEGIES
 from pipeline.boosting.arrays import Flags, Floats, Ints
 
 N_BOOTSTRAP = 2000
+FLOOR, SQUARE = "mce_floor_test", "mce2_debiased_test"  # columns of the test MCE's noise
 ROUNDING = 1e-12  # relative rises of a loss below this are rounding
 
 
@@ -74,6 +76,10 @@ class Runs:
         """T."""
         return int(self.rounds["round"].max())
 
+    def test_share(self, dataset: str) -> float:  # noqa: ARG002
+        """Test rows per training row: the paper's, where nothing else is known."""
+        return TEST_SHARE
+
     @cached_property
     def curves(self) -> Curves:
         """Bundles (n_seeds, T + 1) by dataset, strategy and column."""
@@ -110,6 +116,18 @@ def fit_tail(gaps: Floats, start: int) -> LineFit:
 def best_round(curves: Floats, first: int = 0) -> int:
     """The round from ``first`` on at which the mean over seeds is smallest (the first such)."""
     return first + int(curves.mean(axis=0)[first:].argmin())
+
+
+def corrected_error(curves: Floats, test_share: float) -> Floats:
+    """The standard error of a mean over splits that overlap (Nadeau and Bengio, 2003).
+
+    curves : (n_seeds, …). Splits of one table share rows, so the variance of the mean of J of them
+    is not s²/J but about s² (1/J + test_share), test_share = test rows per training row.
+    """
+    n = len(curves)
+    if n < 2:
+        return np.zeros(curves.shape[1:])
+    return np.sqrt(curves.var(axis=0, ddof=1) * (1.0 / n + test_share))
 
 
 def resamples(n_seeds: int, n: int = N_BOOTSTRAP) -> Ints:

@@ -6,13 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from pipeline.analysis.curves import Runs
+from pipeline.analysis.curves import FLOOR, SQUARE, Runs
 from pipeline.analysis.table1 import table_of_runs
 from pipeline.errors import UserError
 from pipeline.runs.plan import Plan
 from pipeline.runs.store import CorruptRun
+
+SIDES = ("train", "test")
+DEBIASED = "debiased"
 
 
 class MissingRunsError(UserError):
@@ -38,13 +42,41 @@ class Evidence(Runs):
         """A dataset's display name."""
         return self.titles[dataset]
 
+    def test_share(self, dataset: str) -> float:
+        """Test rows per training row."""
+        one = self.sizes[self.sizes["dataset"] == dataset].iloc[0]
+        return float(one["n_test"] / one["n_train"])
+
     def under(self, reading: str) -> Evidence:
-        """The same runs with another reading of the multicalibration error that they recorded."""
+        """The same runs with another reading of the multicalibration error that they recorded.
+
+        ``debiased`` is the unbiased square, on test rows alone: on training rows it means nothing.
+        """
+        if reading == DEBIASED:
+            return replace(self, rounds=self.rounds.assign(mce_test=self.rounds[SQUARE]))
         columns = {f"mce_{side}": self.rounds[f"mce_{side}_{reading}"] for side in SIDES}
         return replace(self, rounds=self.rounds.assign(**columns))
 
 
-SIDES = ("train", "test")
+def with_noise_floor(rounds: pd.DataFrame, sizes: pd.DataFrame, reading: str) -> pd.DataFrame:
+    """The rounds with floor and debiased square of the test MCE, also of runs stored without them.
+
+    They follow from what every run has: MSE / n and (n MCE² − MSE) / (n − 1), MCE that of leaf
+    indicators (see `pipeline.boosting.audit`).
+    """
+    keys = ["dataset", "strategy", "seed"]
+    n = rounds[keys].merge(sizes[[*keys, "n_test"]], on=keys, how="left")["n_test"].to_numpy()
+    name = "mce_test" if reading == "leaf_indicators" else "mce_test_leaf_indicators"
+    if name not in rounds:
+        return rounds
+    mse, mce = rounds["mse_test"].to_numpy(), rounds[name].to_numpy()
+    known = rounds.reindex(columns=[FLOOR, SQUARE])
+    return rounds.assign(
+        **{
+            FLOOR: known[FLOOR].fillna(pd.Series(np.sqrt(mse / n), rounds.index)),
+            SQUARE: known[SQUARE].fillna(pd.Series((n * mce**2 - mse) / (n - 1), rounds.index)),
+        }
+    )
 
 
 def collect(plan: Plan) -> Evidence:
@@ -68,10 +100,12 @@ def collect(plan: Plan) -> Evidence:
             f"{len(missing)} of {len(run_ids)} runs are not in {plan.store.root} (the first is "
             f"{missing[0]}); compute them with stage=run"
         )
+    sizes_ = pd.DataFrame(sizes)
+    rounds = pd.concat(frames, ignore_index=True)
     return Evidence(
-        rounds=pd.concat(frames, ignore_index=True),
+        rounds=with_noise_floor(rounds, sizes_, plan.config.audit.reading),
         titles=plan.titles,
-        sizes=pd.DataFrame(sizes),
+        sizes=sizes_,
         eta=plan.config.boosting.eta,
         table1=table_of_runs(records),
         records=records,

@@ -16,10 +16,13 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from pipeline.analysis.curves import (
+    FLOOR,
+    SQUARE,
     Runs,
     best_round,
     bootstrap_best_rounds,
     bootstrap_interval,
+    corrected_error,
     fit_tail,
     tail_start,
 )
@@ -181,10 +184,39 @@ def test_errors(runs: Runs) -> Figure:
     return _finish(figure, axes, runs, legend=True)
 
 
-def readings(verdicts: pd.DataFrame) -> Figure:
-    """Which verdicts depend on how the paper is read? Statements × readings, as colours.
+def debiased(runs: Runs) -> Figure:
+    """Test MCE², its noise floor, and what is left without it; in units of the floor at the start.
 
-    verdicts : index statement ids, columns readings, values verdicts.
+    Squares, because only they can be averaged without bias; linear near zero.
+    """
+    figure, axes = _panels(1, len(runs.datasets), height=2.9)
+    t = np.arange(runs.n_rounds + 1)
+    for j, dataset in enumerate(runs.datasets):
+        unit = float(np.square(runs.curves(dataset, runs.strategies[0], FLOOR)[:, 0]).mean())
+        for strategy in runs.strategies:
+            look = LOOKS[strategy]
+            floor = np.square(runs.curves(dataset, strategy, FLOOR)).mean(axis=0) / unit
+            axes[0, j].plot(t, floor, color=look.color, linestyle=":", linewidth=1.1)
+            curves = runs.curves(dataset, strategy, SQUARE) / unit
+            error = corrected_error(curves, runs.test_share(dataset))
+            mean = curves.mean(axis=0)
+            axes[0, j].fill_between(
+                t, mean - error, mean + error, color=look.color, alpha=0.18, linewidth=0
+            )
+            axes[0, j].plot(t, mean, label=look.label, markevery=2, **look.line)
+        axes[0, j].plot([], [], color="black", linestyle=":", label="floor")
+        axes[0, j].axhline(0.0, color="black", linewidth=0.8)
+        axes[0, j].set_yscale("symlog", linthresh=1.0)
+        axes[0, j].yaxis.set_major_formatter(FuncFormatter(_number))
+        axes[0, j].set_title(runs.titles[dataset])
+    axes[0, 0].set_ylabel("debiased MCE² / floor²")
+    return _finish(figure, axes, runs, legend=True)
+
+
+def readings(verdicts: pd.DataFrame) -> Figure:
+    """Which verdicts depend on how the paper is read? Claims × readings, as colours.
+
+    verdicts : index claim ids, columns readings, values verdicts.
     """
     n, m = verdicts.shape
     figure = Figure(figsize=(1.5 + 1.25 * m, 1.2 + 0.28 * n), layout="constrained")
@@ -214,6 +246,7 @@ FIGURES: Sequence[Callable[[Runs], Figure]] = (
     tail,
     best_rounds,
     test_errors,
+    debiased,
 )
 
 
@@ -266,6 +299,8 @@ def _log_scale(axes: Axes) -> None:
 
 def _number(value: float, _: object = None) -> str:
     """200, 0.05, 10⁶."""
+    if value <= 0:
+        return f"{value:g}"
     if 1e-3 <= value < 1e5:
         return f"{value:g}"
     exponent = int(np.floor(np.log10(value) + 1e-9))

@@ -8,7 +8,8 @@ TABLE1 = {
     "german": (10, 48, 1000),
     "crime": (122, 122, 1994),
 }
-N_SEEDS = 20
+N_SEEDS, N_ROUNDS = 20, 20
+TEST_SHARE = 0.2 / 0.8  # test rows per training row
 
 LOWEST_R2, HIGHEST_R2 = 0.78, 0.99  # of the tails of the log-gap
 LOWEST_R2_ON = ("california", "adult")

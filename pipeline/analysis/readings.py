@@ -7,7 +7,8 @@ from contextlib import suppress
 import pandas as pd
 
 from pipeline.analysis.claims import judge_all
-from pipeline.analysis.evidence import Evidence, MissingRunsError, collect
+from pipeline.analysis.curves import SQUARE
+from pipeline.analysis.evidence import DEBIASED, Evidence, MissingRunsError, collect
 from pipeline.boosting.audit import READINGS
 from pipeline.runs.plan import Plan
 
@@ -15,6 +16,7 @@ SHORT = {
     "leaf_indicators": "leaf\nindicators",
     "random_leaf_values": "random\nleaf values",
     "fitted_leaf_values": "fitted\nleaf values",
+    DEBIASED: "debiased\n(test)",
 }
 SAME_UNDER_ALL = "11"  # Table 1
 
@@ -31,10 +33,10 @@ def verdicts_by_reading(plan: Plan, evidence: Evidence) -> pd.DataFrame:
             by_scaling["standardised"] = collect(plan.standardised())
     columns = {}
     for name, runs in by_scaling.items():
-        for reading in READINGS:
+        for reading in (*READINGS, DEBIASED):
             if reading == audit.reading:
                 judged = judge_all(runs)
-            elif reading in audit.also:
+            elif reading in audit.also or (reading == DEBIASED and SQUARE in runs.rounds):
                 judged = judge_all(runs.under(reading))
             else:
                 continue

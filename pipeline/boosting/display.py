@@ -13,6 +13,7 @@ from pipeline.boosting.inspection import AuditResult, audit_predictions, groups_
 from pipeline.boosting.segments import COLUMNS, Rows, measure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000")
+STYLES = (("-", "o"), ("--", "s"), (":", "^"))  # of the first prediction, the second, …
 OVERALL = "all rows"
 FEWEST_ROWS = 20  # of a point of a curve
 
@@ -54,8 +55,15 @@ class MulticalibrationDisplay:
         ax: Any = None,
     ) -> Self:
         """Audit predictions (n,), or several by name, and plot their reliability."""
-        display = cls._audited(
-            X, y, prediction, sample_weight, groups, n_bins, n_segments, random_state
+        display = cls.audited(
+            X,
+            y,
+            prediction,
+            sample_weight=sample_weight,
+            groups=groups,
+            n_bins=n_bins,
+            n_segments=n_segments,
+            random_state=random_state,
         )
         return display.plot(ax=ax)
 
@@ -71,17 +79,19 @@ class MulticalibrationDisplay:
         return cls.from_predictions(X, y, estimator.predict(X), **options)
 
     @classmethod
-    def _audited(
+    def audited(
         cls,
         X: Any,
         y: Any,
         prediction: Any,
-        sample_weight: Any,
-        groups: Any,
-        n_bins: int,
-        n_segments: int,
-        random_state: int | None,
+        *,
+        sample_weight: Any = None,
+        groups: Any = None,
+        n_bins: int = 10,
+        n_segments: int = 8,
+        random_state: int | None = 0,
     ) -> Self:
+        """As `from_predictions`, without a plot yet."""
         named = prediction if isinstance(prediction, Mapping) else {"prediction": prediction}
         results = {
             name: audit_predictions(
@@ -103,13 +113,16 @@ class MulticalibrationDisplay:
         """Mean outcome over mean prediction in bins of equally many rows, with 95 % intervals."""
         ax = self._axes(ax)
         ends = []
-        for k, ((name, group), curve) in enumerate(self.curves_.items()):
-            colour = COLOURS[k % len(COLOURS)]
+        names, groups = (list(dict.fromkeys(key[i] for key in self.curves_)) for i in (0, 1))
+        for (name, group), curve in self.curves_.items():
+            colour = COLOURS[groups.index(group) % len(COLOURS)]
+            style, marker = STYLES[names.index(name) % len(STYLES)]
             label = group if len(self.results_) == 1 else f"{name}, {group}"
             errors = [curve["bias"] - curve["low"], curve["high"] - curve["bias"]]
             ax.errorbar(
-                curve["prediction"], curve["outcome"], errors, color=colour, marker="o",
-                markersize=4, linewidth=1.8 if group == OVERALL else 1.1, capsize=2, label=label,
+                curve["prediction"], curve["outcome"], errors, color=colour, marker=marker,
+                linestyle=style, markersize=4, linewidth=1.8 if group == OVERALL else 1.1,
+                capsize=2, label=label,
             )  # fmt: skip
             ends += [curve["prediction"].min(), curve["prediction"].max()]
         ax.plot([min(ends), max(ends)], [min(ends), max(ends)], color="grey", linestyle=":")
@@ -128,9 +141,9 @@ class MulticalibrationDisplay:
             sure = table["p_value"] < 0.05
             ax.errorbar(
                 table["bias"], places, xerr=errors, color=COLOURS[k % len(COLOURS)], fmt="o",
-                capsize=2, label=name,
+                capsize=2, markersize=6, label=name,
             )  # fmt: skip
-            ax.plot(table["bias"][~sure], places[~sure], "o", color="white", markersize=3.5)
+            ax.plot(table["bias"][~sure], places[~sure], "o", color="white", markersize=3, zorder=5)
             labels += [f"{r} ({n})" for r, n in zip(table["rule"], table["rows"], strict=True)]
         ax.axvline(0.0, color="grey", linestyle=":")
         ax.set_yticks(-np.arange(len(labels)), labels, fontsize=8)

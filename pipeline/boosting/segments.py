@@ -12,8 +12,8 @@ of it again with another cut. A segment's place in its search says how much it p
 chance of a false alarm, 5 % in all, is shared out by 1 / place (weighted Bonferroni over all
 tests, valid because the place does not depend on the rows that test): the chance that any segment
 of a calibrated model has a p-value below 5 % is at most 5 %. The 95 % intervals are for each
-segment on its own. Of segments that are nearly the same the simplest is shown, with its own
-numbers and the smallest p-value among them.
+segment on its own. Of segments that are nearly the same the first is shown, with its own numbers
+and the smallest p-value among them.
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ def find_segments(
     tested = list(_tests(columns, codes, rows, -(-n_segments // 2), min_rows, seed))
     if not tested:
         return pd.DataFrame(columns=COLUMNS)
-    kept = _without_twins(tested, codes)
-    return _ranked(pd.DataFrame([line for _, line in kept], columns=COLUMNS)).head(n_segments)
+    kept = _without_twins(tested, codes[:MAX_SEARCHED], n_segments)
+    return _ranked(pd.DataFrame(kept, columns=COLUMNS))
 
 
 def _tests(
@@ -140,8 +140,8 @@ def _tests(
     n_segments: int,
     min_rows: int,
     seed: int,
-) -> Iterator[tuple[Segment, dict[str, Any]]]:
-    """Segments found on a half with their measured lines on the other; p-values are adjusted."""
+) -> Iterator[tuple[int, Segment, dict[str, Any]]]:
+    """Places and segments found on a half, measured on the other; p-values are adjusted."""
     rng = np.random.default_rng(seed)
     shares = np.sum(1.0 / np.arange(1, n_segments + 1)) * 2 * CUTS
     for _ in range(CUTS):
@@ -151,12 +151,13 @@ def _tests(
             searched = here[:MAX_SEARCHED]
             least = max(min_rows * len(searched) // max(len(there), 1), 2)
             found = _search(columns, codes[searched], rows.residual[searched], n_segments, least)
+            held_out = codes[there]
             for place, segment in enumerate(found, start=1):
-                inside = there[segment.rows(codes[there])]
+                inside = there[segment.rows(held_out)]
                 if len(inside) >= min_rows:
                     line = measure(segment.words(columns), rows, inside)
                     line["p_value"] = min(line["p_value"] * shares * place, 1.0)
-                    yield segment, line
+                    yield place, segment, line
 
 
 def measure(rule: str, rows: Rows, inside: Ints) -> dict[str, Any]:
@@ -364,20 +365,21 @@ def _histograms(codes, rows, residual, sums):
 
 
 def _without_twins(
-    tested: Sequence[tuple[Segment, dict[str, Any]]], codes: NDArray[np.uint8]
-) -> list[tuple[Segment, dict[str, Any]]]:
-    """One of several nearly equal segments: the simplest, with the smallest p-value of them all.
+    tested: Sequence[tuple[int, Segment, dict[str, Any]]], codes: NDArray[np.uint8], most: int
+) -> list[dict[str, Any]]:
+    """The lines of the first ``most`` segments, each once, with the smallest p-value of its twins.
 
-    Which one is kept does not depend on how it tested, so that its interval stays what it says.
+    Of nearly equal segments the one found first stays, the simpler of two. Which ones stay does not
+    depend on how they tested, so that their intervals are what they say.
     """
-    kept: list[tuple[Segment, dict[str, Any]]] = []
+    kept: list[dict[str, Any]] = []
     masks: list[Flags] = []
-    for segment, line in sorted(tested, key=lambda s: len(s[0].conditions)):
+    for _, segment, line in sorted(tested, key=lambda t: (t[0], len(t[1].conditions))):
         mask = segment.rows(codes)
         twins = [k for k, m in enumerate(masks) if (mask & m).sum() > SAME * (mask | m).sum()]
         for k in twins:
-            kept[k][1]["p_value"] = min(kept[k][1]["p_value"], line["p_value"])
-        if not twins:
-            kept.append((segment, line))
+            kept[k]["p_value"] = min(kept[k]["p_value"], line["p_value"])
+        if not twins and len(kept) < most:
+            kept.append(line)
             masks.append(mask)
     return kept

@@ -53,13 +53,7 @@ def load_pairs(config: Config, overrides: Sequence[str]) -> Pairs:
     config : what ``overrides`` compose to, for the names of the axes. The two axes are composed
     apart and combined, which is quicker than composing every pair.
     """
-    for override in _parse(overrides):
-        axis = AXES.get(override.key_or_group)
-        if axis:
-            raise ConfigError(
-                f"{override.input_line}: a grid has its own {axis}; choose among them with "
-                f"experiment.{axis}=[…]"
-            )
+    _refuse_axes(_parse(overrides))
     grid = config.experiment
     (first, *strategies), n_datasets = grid.strategies, len(grid.datasets)
     composed = load_all(
@@ -94,7 +88,7 @@ def check_overrides(overrides: Sequence[str], *, multirun: bool) -> None:
     values = [_values(o, multirun=multirun) for o in parsed]
     if multirun:
         first = [v[0] for v in values]
-        load_all(
+        configs = load_all(
             [first]
             + [
                 [*first[:i], value, *first[i + 1 :]]
@@ -102,11 +96,14 @@ def check_overrides(overrides: Sequence[str], *, multirun: bool) -> None:
                 for value in axis[1:]
             ]
         )
+        if any(config.experiment.is_grid for config in configs):
+            _refuse_axes(parsed)
 
 
 def typed(raw: DictConfig) -> Config:
     """A composed config as the schema's models; raises `ConfigError` about the first fault."""
-    container: Any = OmegaConf.to_container(raw, resolve=True)
+    with explained():
+        container: Any = OmegaConf.to_container(raw, resolve=True)
     try:
         return Config.model_validate(container)
     except ValidationError as error:
@@ -155,6 +152,19 @@ def _check_key(override: Override) -> None:
     if override.is_delete():
         raise ConfigError(f"{override.input_line}: no key can be removed")
     messages.check_key(key)
+    if key in GROUPS and not override.is_sweep_override() and not isinstance(override.value(), str):
+        raise ConfigError(f"{override.input_line}: must be one of {', '.join(choices(key))}.")
+
+
+def _refuse_axes(overrides: Sequence[Override]) -> None:
+    """A grid has its own datasets, strategies and seeds."""
+    for override in overrides:
+        axis = AXES.get(override.key_or_group)
+        if axis:
+            raise ConfigError(
+                f"{override.input_line}: a grid has its own {axis}; choose among them with "
+                f"experiment.{axis}=[…]"
+            )
 
 
 def _values(override: Override, *, multirun: bool) -> list[str]:

@@ -50,7 +50,7 @@ def of_composition(
     cause = error.__cause__
     if isinstance(cause, ConfigAttributeError | ConfigKeyError) and cause.full_key:
         return _foreign_key(str(cause.full_key))
-    return f"the configuration cannot be composed: {error}"
+    return f"the configuration cannot be composed: {' '.join(str(error).split())}"
 
 
 def of_validation(error: ValidationError, raw: Mapping[str, Any]) -> str:

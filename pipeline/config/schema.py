@@ -157,6 +157,14 @@ class Audit(Section):
     also: Readings = Field(description="a list of further readings to record beside it")
     trees: int = Field(ge=1, description="the number of random trees, at least 1")
     depth: int = Field(ge=1, le=8, description="their depth, 1 to 8")
+    prediction: str | None = Field(
+        description="a column of predictions to audit with stage=audit, or null"
+    )
+    compare: Names = Field(
+        description="a list of columns of predictions to audit side by side with stage=audit"
+    )
+    groups: Names = Field(description="a list of columns whose levels are groups, for stage=audit")
+    segments: int = Field(ge=1, le=200, description="how many segments stage=audit lists, 1 to 200")
 
 
 class Experiment(Section):
@@ -209,9 +217,12 @@ class Grid(Section):
 class Config(Section):
     """Everything a run depends on, and where its results go."""
 
-    stage: Literal["run", "reproduce", "report", "theory", "fetch", "preprocess", "table1"] = Field(
+    stage: Literal[
+        "run", "reproduce", "report", "theory", "audit", "fetch", "preprocess", "table1"
+    ] = Field(
         description="one of run, reproduce (a grid's runs and report), report (from stored runs), "
-        "theory (the theorems as checks), fetch, preprocess, table1"
+        "theory (the theorems as checks), audit (of a file's predictions, or of a grid's initial "
+        "forests), fetch, preprocess, table1"
     )
     dataset: Dataset
     strategy: Annotated[Unit | Relaxed | Adaptive, Field(discriminator="name")]

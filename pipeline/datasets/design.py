@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from pipeline.boosting.arrays import Floats
+from pipeline.boosting.arrays import Floats, Ints
 from pipeline.config.schema import Dataset
 from pipeline.datasets.canonical import is_number
 from pipeline.datasets.sources import RawTable
@@ -86,8 +86,12 @@ def split(design: Design, dataset: Dataset, seed: int) -> Split:
     n = len(design.y)
     if min(round(n * dataset.test_size), n - round(n * dataset.test_size)) < 1:
         raise DataError(f"{dataset.label}: {n} rows cannot be split {dataset.test_size:g}")
-    X_train, X_test, y_train, y_test = train_test_split(
-        design.X, design.y, test_size=dataset.test_size, random_state=seed
+    train, test = split_rows(n, dataset, seed)
+    X_train, X_test, y_train, y_test = (
+        design.X[train],
+        design.X[test],
+        design.y[train],
+        design.y[test],
     )
     means = _column_means(X_train)
     X_train, X_test = _fill(X_train, means), _fill(X_test, means)
@@ -95,6 +99,12 @@ def split(design: Design, dataset: Dataset, seed: int) -> Split:
         centre, scale = y_train.mean(), y_train.std() or 1.0
         y_train, y_test = (y_train - centre) / scale, (y_test - centre) / scale
     return Split(X_train, X_test, y_train, y_test)
+
+
+def split_rows(n: int, dataset: Dataset, seed: int) -> tuple[Ints, Ints]:
+    """The rows of the seed's training and test side: train_test_split's, literally."""
+    train, test = train_test_split(np.arange(n), test_size=dataset.test_size, random_state=seed)
+    return train, test
 
 
 def _target(frame: pd.DataFrame, columns: tuple[str, ...]) -> Floats:

@@ -9,19 +9,23 @@ from pipeline.datasets.design import Design, preprocess
 from pipeline.datasets.manifest import manifest
 from pipeline.datasets.sources import RawTable, fetch
 
+# What a table depends on; the rest is what becomes of it.
+_ORIGIN = {"name", "source", "id", "server", "path", "target"}
+
 
 @dataclass(frozen=True)
 class Library:
     """What has been fetched and preprocessed so far."""
 
-    _tables: dict[Dataset, RawTable] = field(default_factory=dict)
+    _tables: dict[str, RawTable] = field(default_factory=dict)
     _designs: dict[Dataset, Design] = field(default_factory=dict)
 
     def table(self, dataset: Dataset) -> RawTable:
         """The canonical table."""
-        if dataset not in self._tables:
-            self._tables[dataset] = fetch(dataset)
-        return self._tables[dataset]
+        origin = dataset.model_dump_json(include=_ORIGIN)
+        if origin not in self._tables:
+            self._tables[origin] = fetch(dataset)
+        return self._tables[origin]
 
     def design(self, dataset: Dataset) -> Design:
         """The design matrix and target."""
@@ -30,6 +34,10 @@ class Library:
         return self._designs[dataset]
 
     def sha256(self, dataset: Dataset) -> str:
-        """The content hash of the table; of the paper's datasets known without fetching them."""
+        """The content hash of the table; what comes with the project is known without fetching it.
+
+        (A user's own file or server is looked at even if it is called like a dataset of the paper.)
+        """
         spec = manifest().get(dataset.label)
-        return spec.content_sha256 if spec else self.table(dataset).sha256
+        shipped = spec is not None and dataset.source in {"bundled", "sklearn"}
+        return spec.content_sha256 if spec and shipped else self.table(dataset).sha256

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -82,6 +84,7 @@ class Page:
     claims: Sequence[Row]
     figures: Sequence[Picture]
     again: str
+    noise: Sequence[Sequence[str]]
     table1: Sequence[Mapping[str, Any]]
     readings: Sequence[Sequence[str]]
     theory: Chapter | None
@@ -91,12 +94,13 @@ class Page:
 def make_page(
     evidence: Evidence,
     claims: Sequence[Claim],
+    noise: pd.DataFrame,
     figures: Sequence[Picture],
     theory: Chapter | None,
-    command: str,
+    again: str,
     wall_seconds: float | None,
 ) -> Page:
-    """The page of an experiment; ``command`` draws it again."""
+    """The page of an experiment; ``again`` are the commands that make it."""
     records = evidence.records
     return Page(
         title="Multicalibration gradient boosting: a replication",
@@ -107,7 +111,8 @@ def make_page(
         tally=scorecards.tally_of_claims(claims),
         claims=[Row.of(claim) for claim in claims],
         figures=figures,
-        again=_again(command, records[-1]),
+        again=again,
+        noise=_noise_rows(noise),
         table1=[{str(k): v for k, v in row.items()} for row in evidence.table1.to_dict("records")],
         readings=readings.ROWS,
         theory=theory,
@@ -117,6 +122,11 @@ def make_page(
 
 def render(page: Page) -> str:
     """The page as HTML that needs no network."""
+    return render_template("page.html", page=page, counts=COUNTS)
+
+
+def render_template(name: str, **context: Any) -> str:
+    """One of the templates, with style and script inlined."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -124,10 +134,9 @@ def render(page: Page) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page.html").render(
-        page=page,
+    return environment.get_template(name).render(
+        **context,
         tones={TONES[verdict]: look for verdict, look in VERDICTS.items()},
-        counts=COUNTS,
         css=_inlined("style.css"),
         js=_inlined("script.js"),
     )
@@ -137,15 +146,19 @@ def _inlined(name: str) -> Markup:
     return Markup((TEMPLATES / name).read_text(encoding="utf-8"))  # ours, no data in it
 
 
-def _again(command: str, record: Mapping[str, Any]) -> str:
-    """The commands behind a figure: all of it, and one of its runs."""
-    config = record["config"]
-    return (
-        f"# redraw from the stored runs\n{command}\n"
-        "# one curve of a panel, for any dataset, strategy and seed\n"
-        f"python -m pipeline dataset={record['key']['name']} "
-        f"strategy={config['strategy']['name']} seed={config['seed']}"
-    )
+def _noise_rows(noise: pd.DataFrame) -> list[list[str]]:
+    """The table of noise floors as people read it."""
+    rows = []
+    for r in noise.to_dict("records"):
+        share = float(r["significant_splits"])
+        rows.append(
+            [
+                str(r["dataset"]), f"{r['moment']} (round {r['round']})", f"{r['mce']:.3g}",
+                f"{r['floor']:.3g}", f"{r['debiased']:.3g}", f"{r['low']:.3g} to {r['high']:.3g}",
+                "not recorded" if np.isnan(share) else f"{share:.0%}",
+            ]
+        )  # fmt: skip
+    return rows
 
 
 def _ranges(values: Sequence[int]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from pipeline.analysis import claims, figures
 from pipeline.analysis.claims import Claim
 from pipeline.analysis.evidence import Evidence
+from pipeline.analysis.noise import noise_table
 from pipeline.analysis.readings import verdicts_by_reading
 from pipeline.report.chapter import Chapter, make_chapter
 from pipeline.report.page import make_page, render
@@ -26,6 +27,8 @@ def publish(plan: Plan, evidence: Evidence, wall_seconds: float | None = None) -
     verdicts = verdicts_by_reading(plan, evidence)
     names = figures.draw_all(evidence, verdicts, root / "figures")
     evidence.rounds.to_parquet(root / "rounds.parquet", index=False)
+    noise = noise_table(evidence)
+    noise.to_csv(root / "noise.csv", index=False)
     evidence.table1.to_csv(root / "table1.csv", index=False)
     verdicts.to_csv(root / "verdicts_by_reading.csv")
     records = json.dumps(claims.as_records(judged), indent=2, ensure_ascii=False)
@@ -33,9 +36,10 @@ def publish(plan: Plan, evidence: Evidence, wall_seconds: float | None = None) -
     page = make_page(
         evidence,
         judged,
+        noise,
         [Picture.of(root / "figures", name) for name in names],
         _theory(theory_folder(plan), evidence),
-        _command(plan.overrides),
+        _again(plan),
         wall_seconds,
     )
     page_file(plan).write_text(render(page), encoding="utf-8")
@@ -60,7 +64,21 @@ def _theory(folder: Path, evidence: Evidence) -> Chapter | None:
     return make_chapter(study, [Picture.of(folder / "figures", name) for name in names])
 
 
-def _command(overrides: Sequence[str]) -> str:
-    """The command line with ``overrides`` that draws the page again."""
-    kept = [shlex.quote(o) for o in overrides if not o.startswith("stage=")]
-    return " ".join(["python -m pipeline", *kept, "stage=report"])
+def _again(plan: Plan) -> str:
+    """The commands behind a figure: all of it, and one of its runs."""
+    dataset, strategy = list(plan.pairs)[-1]
+    kept = [o for o in plan.overrides if not o.lstrip("+").startswith(("experiment", "stage="))]
+    name = plan.config.experiment.name
+    one = [*kept, f"dataset={dataset}", f"strategy={strategy}", f"seed={plan.seeds[-1]}"]
+    return (
+        f"# redraw from the stored runs\n{command_of(plan.overrides, 'report')}\n"
+        "# one curve of a panel, for any dataset, strategy and seed\n"
+        f"{command_of([*one, f'experiment.name={name}'])}"
+    )
+
+
+def command_of(overrides: Sequence[str], stage: str | None = None) -> str:
+    """The command line with these ``overrides``, for another ``stage`` if one is given."""
+    kept = [o for o in overrides if stage is None or o.lstrip("+").partition("=")[0] != "stage"]
+    lines = [*kept, *([f"stage={stage}"] if stage else [])]
+    return " ".join(["python -m pipeline", *map(shlex.quote, lines)])

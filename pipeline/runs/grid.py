@@ -49,11 +49,11 @@ def run_plan(plan: Plan) -> Summary:
     """Compute what the store lacks of a plan's runs; raises `GridError` if runs failed."""
     started = time.perf_counter()
     store = plan.store
-    store.check_writable()
-    store.sweep()
     missing, found = _missing(plan)
     if not missing:
         return Summary(plan.n_runs, 0, found, time.perf_counter() - started)
+    store.check_writable()
+    store.sweep()
     if found:
         log.info("%d of %d runs are in %s already", found, plan.n_runs, store.root)
     compile_kernels()

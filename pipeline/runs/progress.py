@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import logging
-import os
 import sys
 import time
 from collections.abc import Mapping
@@ -14,6 +14,8 @@ from tqdm import tqdm
 
 from pipeline.runs.run import Row, Run
 from pipeline.runs.store import RunId
+
+tqdm.monitor_interval = 0  # its thread would be forked with the workers
 
 log = logging.getLogger("pipeline")
 
@@ -61,10 +63,18 @@ class Progress(Protocol):
         ...
 
 
+class _Nowhere(io.TextIOBase):
+    """Where a bar is drawn that only its text is asked of."""
+
+    def write(self, text: str) -> int:
+        """Nothing is kept."""
+        return len(text)
+
+
 class GridProgress:
     """Counts runs; the time left follows from the cost of what is done.
 
-    total, stored : runs in all and in the store;  datasets : the datasets of the tasks ahead.
+    total, count : runs in all and in the store;  datasets : the same by dataset, of those ahead.
     """
 
     def __init__(self, total: int, count: int, datasets: Mapping[str, int]) -> None:
@@ -82,7 +92,7 @@ class GridProgress:
             total=cost,
             bar_format=f"{{desc}} {bar}{{elapsed}}, {{remaining}} left{{postfix}}",
             smoothing=0,  # costs are rough: the mean speed tells more than the latest
-            file=sys.stderr if self.live else open(os.devnull, "w"),  # noqa: PTH123, SIM115
+            file=sys.stderr if self.live else _Nowhere(),
             dynamic_ncols=True,
             leave=False,
         )

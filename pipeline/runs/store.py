@@ -19,7 +19,8 @@ import os
 import shutil
 import socket
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,7 @@ class RunStore:
         target = self.runs / run.folder
         csv = rounds.to_csv(index=False).encode()
         sealed = _seal({"key": run.key, **record, "rounds_sha256": _sha256(csv)})
-        with _clear_errors(self.root):
+        with clear_errors(self.root):
             scratch = self._scratch()
             try:
                 (scratch / "rounds.csv").write_bytes(csv)
@@ -171,7 +172,7 @@ class RunStore:
         buffer = io.BytesIO()
         np.savez(buffer, train=initial.train, test=initial.test)
         blob = buffer.getvalue()
-        with _clear_errors(self.root):
+        with clear_errors(self.root):
             path.parent.mkdir(parents=True, exist_ok=True)
             scratch = path.with_name(f"{_SCRATCH}{_owner()}")
             try:
@@ -184,7 +185,7 @@ class RunStore:
 
     def check_writable(self) -> None:
         """Raise `StoreError` now rather than after hours of work."""
-        with _clear_errors(self.root):
+        with clear_errors(self.root):
             shutil.rmtree(self._scratch())
 
     def sweep(self) -> None:
@@ -222,21 +223,16 @@ class RunStore:
         return self.root / "initial" / dataset / f"seed={seed:03d}-{key_hash(key)}.npz"
 
 
-class _clear_errors:  # noqa: N801
+@contextmanager
+def clear_errors(root: Path) -> Iterator[None]:
     """Turns failures to write below ``root`` into one sentence."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, OSError):
-            raise StoreError(
-                f"output_dir: cannot write to {self.root} ({error.strerror or error}); "
-                "results stored so far are intact"
-            ) from None
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"output_dir: cannot write to {root} ({error.strerror or error}); "
+            "results stored so far are intact"
+        ) from None
 
 
 def _read(folder: Path) -> StoredRun:

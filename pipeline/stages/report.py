@@ -11,6 +11,7 @@ from pipeline.errors import ConfigError
 from pipeline.report import scorecards
 from pipeline.report.publish import page_file, publish
 from pipeline.runs.plan import Plan
+from pipeline.runs.store import clear_errors
 
 FEWEST_ROUNDS = 6  # for a line through the second half
 
@@ -20,7 +21,8 @@ def main(plan: Plan, started: float | None = None) -> None:
     require_reportable(plan)
     evidence = collect(plan)
     wall = None if started is None else time.monotonic() - started
-    claims = publish(plan, evidence, wall)
+    with clear_errors(plan.store.root):
+        claims = publish(plan, evidence, wall)
     print(scorecards.of_claims(claims))
     if len(plan.datasets) < len(TABLE1) or len(plan.seeds) < N_SEEDS:
         print(

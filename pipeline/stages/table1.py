@@ -10,7 +10,7 @@ from pipeline.runs.plan import Plan
 
 def main(plan: Plan) -> None:
     """Count on the data of all five datasets, whatever dataset or grid was chosen."""
-    settings = [line for line in plan.overrides if line.startswith("dataset.")]
+    settings = [line for line in plan.overrides if line.lstrip("+").startswith("dataset.")]
     datasets = [c.dataset for c in load_all([[*settings, f"dataset={d}"] for d in TABLE1])]
     table = table_of_designs({d.label: (d.display, plan.library.design(d)) for d in datasets})
     print(table.drop(columns="why").to_string(index=False))

@@ -6,6 +6,7 @@ from pipeline.report import scorecards
 from pipeline.report.publish import theory_folder
 from pipeline.runs.compilation import compile_kernels
 from pipeline.runs.plan import Plan
+from pipeline.runs.store import clear_errors
 from pipeline.stages.report import require_reportable
 from pipeline.theory.study import Study, conduct
 
@@ -13,9 +14,11 @@ from pipeline.theory.study import Study, conduct
 def main(plan: Plan) -> None:
     """Try all statements and keep what was measured; ``stage=report`` shows it."""
     require_reportable(plan)
+    plan.store.check_writable()
     compile_kernels()
     study = conduct(plan)
     folder = theory_folder(plan)
-    study.write(folder)
+    with clear_errors(plan.store.root):
+        study.write(folder)
     print(scorecards.of_findings(study.findings))
     print(f"findings: {folder / Study.FINDINGS}; stage=report shows them")

@@ -19,6 +19,8 @@ def main() -> None:
     parser.add_argument("id", nargs="+", choices=sorted(REGISTRY), metavar="ID", help="such as W8")
     parser.add_argument("-n", type=int, default=10, help="instances of each kind (default: 10)")
     arguments = parser.parse_args()
+    if arguments.n < 1:
+        parser.error(f"-n {arguments.n}: must be at least 1")
     trials = Trials(Bank(arguments.n))
     for id_ in arguments.id:
         found = find(id_, trials)

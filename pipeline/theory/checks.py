@@ -30,11 +30,6 @@ class Check:
     bound: float
 
     @property
-    def slack(self) -> float:
-        """bound − measured: not negative where the statement holds."""
-        return self.bound - self.measured
-
-    @property
     def ratio(self) -> float:
         """measured / bound: how much of the bound is used."""
         return self.measured / self.bound if self.bound > 0 else float(self.measured > 0)

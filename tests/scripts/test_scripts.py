@@ -9,26 +9,9 @@ import sys
 import pandas as pd
 import pytest
 
-from pipeline.config.compose import load
 from pipeline.paths import ROOT
-from pipeline.runs.plan import make_plan
-from pipeline.stages import reproduce
 
 pytestmark = pytest.mark.slow
-
-SMALL = [
-    "experiment=smoke", "experiment.datasets=[diabetes,german]", "experiment.seeds=[0,1]",
-    "boosting.rounds=6", "boosting.trees=10",
-    "initial.trees=10", "grid.workers=1",
-]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def smoke(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("scripts")
-    lines = [*SMALL, f"output_dir={folder}"]
-    reproduce.main(make_plan(load(lines), lines))
-    return folder / "smoke"
 
 
 def script(name, *arguments, **environment):
@@ -42,7 +25,7 @@ def test_equal_result_matches_the_reference(smoke):
     done = script("check_reference", smoke, "--reference", smoke)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "84 of 84 reference rows" in done.stdout
-    assert done.stdout.count("identical") == 10
+    assert done.stdout.count("identical") == 14
 
 
 def test_difference_from_the_reference_is_located(smoke, tmp_path):

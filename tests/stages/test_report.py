@@ -6,36 +6,57 @@ import re
 import shutil
 from html.parser import HTMLParser
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from pipeline.analysis import figures
 from pipeline.analysis.curves import Runs
-from pipeline.analysis.evidence import MissingRunsError
-from pipeline.config.compose import load
+from pipeline.analysis.evidence import MissingRunsError, collect
 from pipeline.errors import UserError
-from pipeline.runs.plan import make_plan
 from pipeline.stages import report, reproduce
 
 pytestmark = pytest.mark.slow
 
-SMALL = [
-    "experiment=smoke", "experiment.datasets=[diabetes,german]", "experiment.seeds=[0,1]",
-    "boosting.rounds=6", "boosting.trees=10",
-    "initial.trees=10", "grid.workers=1",
-]  # fmt: skip
+
+def test_page_has_a_row_per_moment_in_its_table_of_noise(smoke):
+    noise = pd.read_csv(smoke / "noise.csv")
+    assert list(noise["moment"]) == ["start", "best", "end"] * 2
+    assert (noise["low"] <= noise["debiased"]).all()
+    assert (noise["debiased"] <= noise["high"]).all()
+    assert noise["significant_splits"].between(0, 1).all()
+    assert "Is there anything to calibrate?" in (smoke / "report.html").read_text()
 
 
-def plan(folder, *overrides):
-    lines = [*(overrides or SMALL), f"output_dir={folder}"]
-    return make_plan(load(lines), lines)
+def test_verdicts_under_every_reading_are_those_of_the_claims(smoke):
+    verdicts = pd.read_csv(smoke / "verdicts_by_reading.csv", index_col=0)
+    claims = {c["id"]: c["verdict"] for c in json.loads((smoke / "claims.json").read_text())}
+    assert list(verdicts.columns) == [
+        "raw\nleaf\nindicators", "raw\nrandom\nleaf values", "raw\nfitted\nleaf values",
+        "raw\ndebiased\n(test)",
+    ]  # fmt: skip
+    first = verdicts.iloc[:, 0]
+    assert first.to_dict() == {i: v for i, v in claims.items() if i in first.index}
+    training = [i for i in verdicts.index if i[0] in "12345"]  # no MCE in them
+    assert verdicts.loc[training].eq(first[training], axis=0).all(axis=None)
 
 
-@pytest.fixture(scope="module")
-def smoke(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("report")
-    reproduce.main(plan(folder))
-    return folder / "smoke"
+def test_runs_stored_without_the_noise_columns_get_them_from_what_they_have(
+    smoke, tmp_path, report_plan
+):
+    complete = collect(report_plan(smoke.parent)).rounds
+    columns = ["mce_floor_test", "mce2_debiased_test", "mce2_se_test", "mce_p_test"]
+    shutil.copytree(smoke, tmp_path / "smoke")
+    plan = report_plan(tmp_path)
+    for run_id in plan.run_ids():
+        stored = plan.store.load(run_id)
+        shutil.rmtree(plan.store.runs / run_id.folder)
+        plan.store.save(run_id, stored.rounds.drop(columns=columns), stored.record)
+    older = collect(plan).rounds
+    for name in columns[:2]:
+        np.testing.assert_allclose(older[name], complete[name], rtol=1e-9)
+    report.main(plan)
+    assert "not recorded" in (tmp_path / "smoke" / "report.html").read_text()
 
 
 def test_experiment_folder_holds_tables_verdicts_figures_and_page(smoke):
@@ -81,9 +102,8 @@ class Balanced(HTMLParser):
 
 
 def test_drawing_twice_gives_the_same_bytes(smoke, tmp_path):
-    runs = Runs(
-        pd.read_parquet(smoke / "rounds.parquet"), {"diabetes": "Diabetes", "german": "German"}
-    )
+    titles = {"diabetes": "Diabetes", "german": "German"}
+    runs = Runs(pd.read_parquet(smoke / "rounds.parquet"), titles)
     verdicts = pd.DataFrame({"raw": {"1a": "partly"}, "other": {"1a": "replicated"}})
     first, second = (
         hashes(figures.draw_all(runs, verdicts, tmp_path / d), tmp_path / d) for d in "ab"
@@ -96,7 +116,7 @@ def hashes(names, folder):
     return [hashlib.sha256(f.read_bytes()).hexdigest() for f in files]
 
 
-def test_report_is_drawn_from_the_store_without_fitting_anything(smoke, monkeypatch):
+def test_report_is_drawn_from_the_store_without_fitting_anything(smoke, monkeypatch, report_plan):
     def forbidden(*_args, **_kwargs):
         raise AssertionError("a report must not compute runs")
 
@@ -104,14 +124,14 @@ def test_report_is_drawn_from_the_store_without_fitting_anything(smoke, monkeypa
     monkeypatch.setattr("pipeline.runs.run.run", forbidden)
     monkeypatch.setattr("pipeline.datasets.library.fetch", forbidden)
     monkeypatch.setattr("pipeline.datasets.library.preprocess", forbidden)
-    report.main(plan(smoke.parent))
+    report.main(report_plan(smoke.parent))
 
 
-def test_missing_runs_are_counted_and_the_way_to_get_them_is_named(smoke, tmp_path):
+def test_missing_runs_are_counted_and_the_way_to_get_them_is_named(smoke, tmp_path, report_plan):
     shutil.copytree(smoke, tmp_path / "smoke")
     shutil.rmtree(next((tmp_path / "smoke" / "runs" / "german" / "unit").iterdir()))
     with pytest.raises(MissingRunsError, match=r"1 of 12 runs are not in .*german/unit.*stage=run"):
-        report.main(plan(tmp_path))
+        report.main(report_plan(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -124,9 +144,9 @@ def test_missing_runs_are_counted_and_the_way_to_get_them_is_named(smoke, tmp_pa
     ],
 )
 def test_what_cannot_be_reported_on_is_refused_before_anything_is_computed(
-    overrides, message, tmp_path
+    overrides, message, tmp_path, report_plan
 ):
     for stage in (report, reproduce):
         with pytest.raises(UserError, match=message):
-            stage.main(plan(tmp_path / "out", *(overrides or ["seed=0"])))
+            stage.main(report_plan(tmp_path / "out", *(overrides or ["seed=0"])))
     assert not (tmp_path / "out").exists()

@@ -1,5 +1,6 @@
 """Every statement on random instances, identities to 1e-12, counterexamples as they are."""
 
+import shutil
 import subprocess
 import sys
 
@@ -13,14 +14,16 @@ from sklearn.tree import DecisionTreeRegressor
 
 from pipeline.boosting import MulticalibrationBoostingRegressor
 from pipeline.boosting.rescaling import Adaptive, Relaxed
-from pipeline.config.compose import load
+from pipeline.config.compose import load, load_all
 from pipeline.report import scorecards
 from pipeline.report.chapter import make_chapter
 from pipeline.runs.plan import make_plan
 from pipeline.runs.run import CommonGround
 from pipeline.runs.run import run as run_strategy
+from pipeline.stages import report
 from pipeline.theory import checks as s
 from pipeline.theory import counterexamples as counter
+from pipeline.theory import income
 from pipeline.theory import study as study_module
 from pipeline.theory.dynamics import best_log_loss_step, log_loss, run, run_hybrid
 from pipeline.theory.figures import error_parts
@@ -37,7 +40,7 @@ ANY_SMOOTH = st.sampled_from(SMOOTH)
 MANY = settings(max_examples=40, deadline=None)
 
 
-# --- the laboratory itself ---
+# --- learners and dynamics ---
 
 
 @MANY
@@ -318,6 +321,28 @@ def test_scorecard_has_every_finding_and_a_command_for_each_erratum(study):
     assert {r["id"]: r["command"] for r in chapter.errata} == {
         i: f"python -m pipeline.theory {i}" for i in errata
     }
+
+
+def test_chapter_is_drawn_and_rendered_from_what_was_written(study, smoke, report_plan, tmp_path):
+    shutil.copytree(smoke, tmp_path / "smoke")
+    study.write(tmp_path / "smoke" / "theory")
+    report.main(report_plan(tmp_path))
+    page = (tmp_path / "smoke" / "report.html").read_text()
+    assert page.count("data:image/png") == 8 + 7  # the figures of runs, and those of theory
+    for record in study.findings:
+        assert f'id="finding-{record["id"]}"' in page
+    assert "python -m pipeline.theory W8" in page
+
+
+def test_income_study_obeys_the_settings_and_its_numbers_are_the_classifiers(library):
+    lines = ["dataset=adult", "boosting.rounds=2", "boosting.trees=3", "dataset.test_size=0.5"]
+    configs = load_all([[*lines, f"strategy={s}"] for s in ("unit", "adaptive")])
+    rounds = income.measure(configs, library.table(configs[0].dataset))
+    assert rounds.groupby("strategy").size().to_dict() == {"adaptive": 3, "unit": 3}
+    assert rounds["gap"].isna().sum() == 2
+    first = rounds.groupby("strategy").first()
+    assert first["loss_test"]["unit"] == first["loss_test"]["adaptive"]  # the same forest
+    assert (rounds.groupby("strategy")["loss_train"].diff().dropna() < 0).all()
 
 
 def test_exact_rounds_on_real_rows_stay_below_both_bounds(study):

@@ -106,7 +106,7 @@ def german_overfits_at_once(e: Evidence) -> Judgement | None:
         mean = e.curves("german", s, "mce_test").mean(axis=0)
         t = int(mean.argmin())
         detail[s] = f"best at round {t}, at the end {mean[-1] / mean[t] - 1:+.0%}"
-        if t <= AT_ONCE and mean[-1] >= (1 + U_MARGIN) * mean[t]:
+        if t <= AT_ONCE and _ends_above(mean[-1], mean[t]):
             held.append(s)
     verdict: Verdict = ("not replicated", "partly", "replicated")[len(held)]
     failing = [f"{s} ({d})" for s, d in detail.items() if s not in held]
@@ -200,7 +200,7 @@ def relaxed_best_on_german(e: Evidence) -> Judgement | None:
 @claim(
     "10d",
     text=lambda e: f"Relaxed does not reach its minimum on Adult within {e.n_rounds} rounds",
-    paper=lambda e: f"no minimum within {e.n_rounds}",
+    paper=f"no minimum within {paper.N_ROUNDS}",
 )
 def relaxed_keeps_improving_on_adult(e: Evidence) -> Judgement | None:
     """Whether the last round is the best."""
@@ -228,7 +228,12 @@ def relaxed_keeps_improving_on_adult(e: Evidence) -> Judgement | None:
 def _is_u(mean: Floats) -> bool:
     t = int(mean.argmin())
     inside = 0 < t < len(mean) - 1
-    return inside and min(mean[0], mean[-1]) >= (1 + U_MARGIN) * mean[t]
+    return inside and _ends_above(min(mean[0], mean[-1]), mean[t])
+
+
+def _ends_above(end: float, bottom: float) -> bool:
+    """By the margin; a debiased square may be negative."""
+    return end - bottom >= U_MARGIN * abs(bottom)
 
 
 def _without_the_start(rounds: Sequence[int]) -> str:

@@ -8,7 +8,14 @@ import numpy as np
 
 from pipeline.analysis import paper
 from pipeline.analysis.claims.registry import Judgement, Verdict, claim
-from pipeline.analysis.claims.wording import enough_of, fraction, grade, listed, where_not
+from pipeline.analysis.claims.wording import (
+    enough_of,
+    fraction,
+    grade,
+    listed,
+    number,
+    where_not,
+)
 from pipeline.analysis.curves import rises
 from pipeline.analysis.evidence import Evidence
 from pipeline.analysis.style import STRATEGIES
@@ -141,9 +148,10 @@ def training_mce_falls_by_orders(e: Evidence) -> Judgement | None:
     failing = [f"{k} ({r:.1e})" for k, r in ratios.items() if r > enough]
     return Judgement(
         ours="last / first: " + listed({k: f"{r:.1e}" for k, r in ratios.items()}),
-        rule="at least two orders for all strategies on both (partly: one order)",
+        rule=f"at least {number(ORDERS)} orders for all strategies on both "
+        f"(partly: {number(ORDERS - 1)} order)",
         verdict=verdict,
-        explanation=where_not(verdict, failing, "Less than two"),
+        explanation=where_not(verdict, failing, f"Less than {number(ORDERS)}"),
     )
 
 

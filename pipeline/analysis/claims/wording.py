@@ -23,9 +23,12 @@ def grade(good: int, total: int, enough: float = MOST) -> Verdict:
 def enough_of(total: int, enough: float = MOST) -> str:
     """How many `grade` asks for at least: "three of five"."""
     least = ceil(enough * total - 1e-9)
-    if total >= len(_NUMBERS):
-        return f"{least} of {total}"
-    return f"{_NUMBERS[least]} of {_NUMBERS[total]}"
+    return f"{least} of {total}" if total > 10 else f"{number(least)} of {number(total)}"
+
+
+def number(n: int) -> str:
+    """A small number as a word."""
+    return _NUMBERS[n] if n < len(_NUMBERS) else str(n)
 
 
 def fraction(share: float) -> str:

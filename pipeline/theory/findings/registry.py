@@ -8,7 +8,7 @@ form may have been checked beside it. Verdicts are computed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -63,8 +63,8 @@ class Finding:
     text: str
     stated: Sequence[Check]
     correction: str = ""
-    narrower: Sequence[Check] = field(default_factory=tuple)
-    corrected: Sequence[Check] = field(default_factory=tuple)
+    narrower: Sequence[Check] = ()
+    corrected: Sequence[Check] = ()
     remark: str = ""
     limit: bool = False
 
@@ -76,6 +76,8 @@ class Finding:
     @property
     def verdict(self) -> Verdict:
         """Computed from the checks."""
+        if not self.stated:
+            raise ValueError(f"{self.id}: nothing was tried")
         if all(c.holds for c in self.stated):
             return "holds"
         if self.narrower and all(c.holds for c in self.narrower):

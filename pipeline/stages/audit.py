@@ -1,0 +1,119 @@
+"""``stage=audit``: where are predictions wrong, how much, and how sure is that?
+
+With ``audit.prediction=score`` (or ``audit.compare=[old,new]``), of a column of the dataset's own
+table; with a grid, of the initial forests of its datasets on the test rows of the first seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pipeline.boosting.display import MulticalibrationDisplay
+from pipeline.config.schema import Config
+from pipeline.datasets.canonical import is_number
+from pipeline.datasets.design import split, split_rows
+from pipeline.errors import ConfigError, DataError
+from pipeline.report import audit as page
+from pipeline.report.publish import command_of
+from pipeline.runs.compilation import compile_kernels
+from pipeline.runs.plan import Plan
+from pipeline.runs.run import fit_initial
+from pipeline.runs.store import Initial, clear_errors
+from pipeline.runs.tasks import Task
+
+
+def main(plan: Plan) -> None:
+    """Print the tables, and write the page."""
+    columns = plan.config.audit.compare or (plan.config.audit.prediction or "",)
+    compile_kernels()
+    if plan.is_grid:
+        chapters = list(_forests(plan))
+        title, lead = "Audit of the initial forests", "On held-out rows, before any boosting."
+        path = plan.store.root / "audit.html"
+    elif columns != ("",):
+        chapters = [_file(plan, columns)]
+        label = plan.config.dataset.display
+        title, lead = f"Audit of {label}", f"Predictions: {', '.join(columns)}."
+        path = Path(plan.config.output_dir) / "audit" / plan.config.dataset.label / "audit.html"
+    else:
+        raise ConfigError(
+            "stage=audit: name the column of predictions with audit.prediction=…, or a grid such "
+            "as experiment=paper for its initial forests"
+        )
+    text = page.render(title, lead, chapters, command_of(plan.overrides))
+    with clear_errors(path.parent):
+        page.write(path, text)
+    print(f"page: {path}")
+
+
+def _file(plan: Plan, predictions: tuple[str, ...]) -> page.Chapter:
+    """A table with columns of predictions in it."""
+    dataset = plan.config.dataset
+    table = plan.library.table(dataset)
+    target = list(table.target)
+    for name in (*target, *predictions, *dataset.drop, *plan.config.audit.groups):
+        if name not in table.frame.columns:
+            have = ", ".join(map(str, table.frame.columns))
+            raise DataError(f"{name}: {dataset.label} has no such column; it has {have}")
+    for name in (*target, *predictions):
+        if not is_number(table.frame[name]) or table.frame[name].isna().any():
+            raise DataError(f"{name}: must be a column of numbers without missing cells")
+    y = table.frame[target].sum(axis=1).to_numpy(np.float64)
+    X = table.frame.drop(columns=[*target, *predictions, *dataset.drop])
+    if X.shape[1] == 0:
+        raise DataError(f"{dataset.label}: no column is left to look for segments in")
+    named = {name: table.frame[name].to_numpy(np.float64) for name in predictions}
+    groups = table.frame[list(plan.config.audit.groups)] if plan.config.audit.groups else None
+    note = f"{len(X)} rows from {table.origin}; outcome {' + '.join(target)}."
+    return _chapter(plan.config, dataset.display, note, X, y, named, groups)
+
+
+def _forests(plan: Plan) -> Iterator[page.Chapter]:
+    """The initial forest of each dataset on the test rows of the first seed."""
+    for task in plan.tasks():
+        if task.seed != plan.seeds[0]:
+            continue
+        config = task.configs[0]
+        dataset, design = config.dataset, plan.library.design(config.dataset)
+        _, test = split_rows(len(design.y), dataset, config.seed)
+        frame = plan.library.table(dataset).frame[list(design.covariates)].iloc[test]
+        data = split(design, dataset, config.seed)
+        initial = _initial(plan, task) or fit_initial(config, data)
+        note = (
+            f"{len(test)} test rows of seed {config.seed}; forest of {config.initial.trees} trees "
+            f"of depth {config.initial.max_depth}; outcome {' + '.join(dataset.target_columns)}."
+        )
+        named = {"initial forest": initial.test}
+        yield _chapter(config, dataset.display, note, frame, data.y_test, named, None)
+
+
+def _initial(plan: Plan, task: Task) -> Initial | None:
+    return plan.store.load_initial(task.dataset, task.seed, task.initial_key)
+
+
+def _chapter(
+    config: Config,
+    title: str,
+    note: str,
+    X: pd.DataFrame,
+    y: Any,
+    predictions: dict[str, Any],
+    groups: pd.DataFrame | None,
+) -> page.Chapter:
+    display = MulticalibrationDisplay.audited(
+        X,
+        y,
+        predictions,
+        groups=groups,
+        n_segments=config.audit.segments,
+        random_state=config.seed,
+    )
+    print(f"--- {title}\n{note}")
+    for name, result in display.results_.items():
+        print(f"{name}: {result}\n")
+    return page.make_chapter(title, note, display)
