@@ -70,6 +70,7 @@ bench: setup ## speed of the exact engine against scikit-learn, LightGBM and XGB
 	$(RUN) scripts/bench.py rounds
 	$(RUN) scripts/bench.py scaling
 	$(RUN) scripts/bench.py grid
+	$(RUN) scripts/bench.py audit
 
 parity: setup ## all rounds of the exact engine against scikit-learn (half an hour)
 	$(RUN) scripts/parity.py

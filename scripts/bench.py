@@ -3,6 +3,7 @@
     python scripts/bench.py rounds    the paper's datasets, against scikit-learn, LightGBM, XGBoost
     python scripts/bench.py scaling   10^3 to 10^6 rows x 20 columns, with a figure
     python scripts/bench.py grid      whole runs (f_0, 20 rounds, audits) of one seed, both engines
+    python scripts/bench.py audit     error, floor, p-value and segments of 10^4 to 10^6 rows
 
 One thread; the best of several repetitions; only ratios within one run mean anything. LightGBM has
 a bin for every value (so that it may choose every split that scikit-learn may; up to its limit of
@@ -20,13 +21,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import lightgbm
 import numpy as np
-import xgboost
+import pandas as pd
 from matplotlib.figure import Figure
 from sklearn.ensemble import GradientBoostingRegressor
 
 from pipeline.analysis.style import STRATEGIES
+from pipeline.boosting import audit_predictions
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.audit import Auditor
 from pipeline.boosting.engines import Fitter, TreeSettings, make_engine
@@ -84,6 +85,8 @@ def with_sklearn(X: Floats, f: Floats, y: Floats) -> Callable[[], object]:
 
 
 def with_lightgbm(X: Floats, f: Floats, y: Floats) -> Callable[[], object]:
+    import lightgbm  # the extra 'bench'
+
     Z = np.column_stack([X, f])
     parameters = {
         "objective": "regression",
@@ -103,6 +106,8 @@ def with_lightgbm(X: Floats, f: Floats, y: Floats) -> Callable[[], object]:
 
 
 def with_xgboost(X: Floats, f: Floats, y: Floats) -> Callable[[], object]:
+    import xgboost  # the extra 'bench'
+
     Z = np.column_stack([X, f])
     parameters = {
         "tree_method": "exact",
@@ -134,13 +139,13 @@ def rounds(names: Sequence[str]) -> None:
         }
         ours = seconds.pop("with_exact")
         auditor = Auditor(X)
-        audit = cpu_seconds(lambda a=auditor, f=f, r=y - f: a.leaves(prediction=f, residual=r))  # type: ignore[misc]
+        audited = cpu_seconds(lambda a=auditor, f=f, r=y - f: a.leaves(prediction=f, residual=r))  # type: ignore[misc]
         print(
             f"{name:<12}{X.shape[0]:>7}{X.shape[1]:>5}{cpu_seconds(preparing(X)):>9.4f}{ours:>9.4f}"
             + "".join(f"{s:>9.3f}" for s in seconds.values())
             + f"{'':>17}"
             + "".join(f"{s / ours:>8.1f}" for s in seconds.values())
-            + f"{audit * 1e3:>12.1f}",
+            + f"{audited * 1e3:>12.1f}",
             flush=True,
         )
 
@@ -195,6 +200,24 @@ def grid(names: Sequence[str]) -> None:
     print(f"{'all':<12}" + _against(total))
 
 
+def audit() -> None:
+    print(f"CPU seconds of an audit, 20 columns, 100 trees, {cpu_model()}")
+    print(f"{'rows':>9}{'error alone':>13}{'with p-value':>14}{'and 20 segments':>17}")
+    rng = np.random.default_rng(0)
+    for n in (10_000, 100_000, 1_000_000):
+        X = rng.normal(size=(n, 20))
+        f = rng.normal(size=n)
+        y = f + rng.normal(size=n) + 0.3 * ((X[:, 1] > 1) & (X[:, 2] < 0))
+        frame = pd.DataFrame(X)
+        works: list[Callable[[], object]] = [
+            lambda: Auditor(X).error(y=y, prediction=f),  # noqa: B023
+            lambda: Auditor(X).assess(y=y, prediction=f),  # noqa: B023
+            lambda: audit_predictions(frame, y, f),  # noqa: B023
+        ]
+        seconds = [cpu_seconds(work, budget=1.0, at_least=2) for work in works]
+        print(f"{n:>9}{seconds[0]:>13.2f}{seconds[1]:>14.2f}{seconds[2]:>17.2f}", flush=True)
+
+
 def _against(seconds: dict[str, float]) -> str:
     exact, sklearn = seconds["exact"], seconds["sklearn"]
     return f"exact {exact:8.2f} s   scikit-learn {sklearn:8.1f} s   {sklearn / exact:6.1f} times"
@@ -202,7 +225,7 @@ def _against(seconds: dict[str, float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("what", choices=["rounds", "scaling", "grid"])
+    parser.add_argument("what", choices=["rounds", "scaling", "grid", "audit"])
     parser.add_argument("--datasets", nargs="*", choices=NAMES, default=NAMES)
     parser.add_argument("--figure", type=Path, default=Path("outputs/bench/scaling.png"))
     arguments = parser.parse_args()
@@ -210,6 +233,8 @@ def main() -> None:
         rounds(arguments.datasets)
     elif arguments.what == "grid":
         grid(arguments.datasets)
+    elif arguments.what == "audit":
+        audit()
     else:
         scaling(arguments.figure)
 

@@ -27,6 +27,10 @@ LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 # Imports inside functions, each with what it buys.
 LAZY = {
     ("pipeline.cli", "pipeline.runs.plan"): "--help and a wrong key answer at once",
+    (
+        "pipeline.boosting.display",
+        "matplotlib.pyplot",
+    ): "a picture's price is paid by who wants one",
     ("pipeline.runs.workers", "pipeline.runs.workers.dask"): "the extra 'dask'",
     ("pipeline.runs.workers.dask", "distributed"): "the extra 'dask'",
     ("pipeline.runs.workers.dask", "cloudpickle"): "the extra 'dask'",

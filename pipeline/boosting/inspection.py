@@ -126,7 +126,7 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
     numbers = ["prediction", "outcome", "bias", "low", "high"]
     return table.assign(
         **{name: table[name].map(lambda v: f"{v:.4g}") for name in numbers},
-        p_value=table["p_value"].map(lambda p: f"{p:.2g}" if p >= 1e-4 else "< 0.0001"),
+        p_value=table["p_value"].map(lambda p: f"{p:.2g}" if p >= 1e-4 else "<0.0001"),
     )
 
 

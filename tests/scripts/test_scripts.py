@@ -69,3 +69,17 @@ def test_benchmark_of_rounds_prints_a_ratio_for_every_rival():
     done = script("bench", "rounds", "--datasets", "diabetes")
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()[-1].split()) == 12
+
+
+def test_benchmark_of_a_grid_compares_both_engines():
+    done = script("bench", "grid", "--datasets", "diabetes")
+    assert done.returncode == 0, done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert re.fullmatch(r"all +exact +\S+ s +scikit-learn +\S+ s +\S+ times", last)
+
+
+def test_peers_audit_is_held_against_ours_on_the_same_samples():
+    pytest.importorskip("mcgrad", reason="extra 'peers'")
+    done = script("peers", "--samples", 3)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in done.stdout.splitlines()[2:]] == ["0.0", "0.1", "0.2"]
