@@ -42,30 +42,13 @@ class MulticalibrationDisplay:
 
     @classmethod
     def from_predictions(
-        cls,
-        X: Any,
-        y: Any,
-        prediction: Any,
-        *,
-        sample_weight: Any = None,
-        groups: Any = None,
-        n_bins: int = 10,
-        n_segments: int = 8,
-        random_state: int | None = 0,
-        ax: Any = None,
+        cls, X: Any, y: Any, prediction: Any, *, ax: Any = None, **options: Any
     ) -> Self:
-        """Audit predictions (n,), or several by name, and plot their reliability."""
-        display = cls.audited(
-            X,
-            y,
-            prediction,
-            sample_weight=sample_weight,
-            groups=groups,
-            n_bins=n_bins,
-            n_segments=n_segments,
-            random_state=random_state,
-        )
-        return display.plot(ax=ax)
+        """Audit predictions (n,), or several by name, and plot their reliability.
+
+        options : those of `audited`.
+        """
+        return cls.audited(X, y, prediction, **options).plot(ax=ax)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
@@ -91,7 +74,11 @@ class MulticalibrationDisplay:
         n_segments: int = 8,
         random_state: int | None = 0,
     ) -> Self:
-        """As `from_predictions`, without a plot yet."""
+        """The audit of predictions (n,), or of several by name, without a plot yet.
+
+        sample_weight, groups, n_segments, random_state : as in `audit_predictions`;  n_bins : of
+        the reliability curves.
+        """
         named = prediction if isinstance(prediction, Mapping) else {"prediction": prediction}
         results = {
             name: audit_predictions(
