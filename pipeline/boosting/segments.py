@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 from numba import njit
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from pipeline.boosting.arrays import Flags, Floats, Ints
 from pipeline.boosting.frames import Column, Levels, Numbers
@@ -202,8 +202,8 @@ def _of_means(r: Floats, w: Floats, bias: float, n: float) -> tuple[float, float
     error = float(np.sqrt(np.square(w * (r - bias)).sum() * n / (n - 1))) / float(w.sum())
     if error == 0:
         return bias, bias, 1.0 if bias == 0 else 0.0
-    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * error
-    return bias - half, bias + half, float(2 * stats.t.sf(abs(bias) / error, n - 1))
+    half = float(stdtrit(n - 1, (1 + LEVEL) / 2)) * error
+    return bias - half, bias + half, float(2 * stdtr(n - 1, -abs(bias) / error))
 
 
 def _of_rates(
@@ -216,12 +216,12 @@ def _of_rates(
     """
     spread = float((w * f * (1 - f)).sum() / w.sum())
     share = min(max(spread / max(prediction * (1 - prediction), 1e-12), 0.05), 1.0)
-    z = float(stats.norm.ppf((1 + LEVEL) / 2))
+    z = float(ndtri((1 + LEVEL) / 2))
     k = z * z * share / n
     middle = (outcome + k / 2) / (1 + k)
     half = np.sqrt(k * (outcome * (1 - outcome) + k / 4)) / (1 + k)
     score = abs(outcome - prediction) / np.sqrt(max(spread, 1e-12) / n)
-    return middle - half - prediction, middle + half - prediction, float(2 * stats.norm.sf(score))
+    return middle - half - prediction, middle + half - prediction, float(2 * ndtr(-score))
 
 
 # --- bins ----------------------------------------------------------------------------------------
@@ -317,10 +317,10 @@ def _children(
     sums = np.zeros((len(columns), MAX_CODES + 1, 3))
     _histograms(codes, rows, residual, sums)
     for j, column in enumerate(columns):
-        ranges, stats_ = _ranges(column, sums[j, : column.n_bins], parent.conditions.get(j))
+        ranges, sums_of = _ranges(column, sums[j, : column.n_bins], parent.conditions.get(j))
         if not ranges:
             continue
-        n, s, q = stats_.T
+        n, s, q = sums_of.T
         score = np.where((n >= min_rows) & (n < len(rows)), np.square(s) / (q + prior), -1.0)
         k = int(score.argmax())
         if score[k] > parent.score:
