@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 from pipeline.errors import Interrupted
@@ -27,20 +27,26 @@ def end_at_once() -> None:
 
 
 @contextlib.contextmanager
-def raised_in_this_process() -> Iterator[None]:
-    """Inside, Ctrl-C is a `KeyboardInterrupt` here, and nothing in processes forked from here."""
+def noted() -> Iterator[Callable[[], bool]]:
+    """Inside, the first Ctrl-C is only noted, for who asks; the second ends this process at once.
+
+    Gives a function that tells whether it came. Nothing happens in processes forked from here.
+    """
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield lambda: False
         return
-    owner = os.getpid()
+    owner, asked = os.getpid(), False
 
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
         if os.getpid() == owner:
-            raise KeyboardInterrupt
+            if asked:
+                _end(number, frame)
+            asked = True
 
-    before = signal.signal(signal.SIGINT, interrupt)
+    before = signal.signal(signal.SIGINT, note)
     try:
-        yield
+        yield lambda: asked
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from dataclasses import dataclass, field
 
 from pipeline.config.schema import Grid
 from pipeline.datasets.design import Design
 from pipeline.errors import Interrupted, UserError
-from pipeline.interrupts import raised_in_this_process
+from pipeline.interrupts import noted
 from pipeline.runs import tasks
 from pipeline.runs.compilation import compile_kernels
 from pipeline.runs.plan import Plan
@@ -28,6 +28,7 @@ from pipeline.runs.workers import Workers, open_workers
 log = logging.getLogger("pipeline")
 
 ATTEMPTS = 3  # a task whose worker died is tried again
+LOOK_UP = 0.25  # seconds after which the driver looks up from waiting
 
 
 class GridError(UserError):
@@ -136,32 +137,21 @@ class _Driver:
         """Open workers and compute ``missing``; Ctrl-C stops them in order."""
         on_round = self.progress.on_round
         with open_workers(grid, designs, len(missing), on_round) as workers:
+            # Without other processes there is nothing to put in order: Ctrl-C ends at once.
+            watched = noted() if workers.elsewhere else contextlib.nullcontext(lambda: False)
             try:
-                with self._interruptible(workers):
-                    self._drive(missing, workers)
+                with watched as interrupted:
+                    self._drive(missing, workers, interrupted)
             except BaseException:
                 workers.stop()
                 raise
             finally:
                 self.progress.close()
 
-    @contextlib.contextmanager
-    def _interruptible(self, workers: Workers) -> Iterator[None]:
-        """Ctrl-C becomes an orderly end, unless there is nothing to put in order."""
-        if not workers.elsewhere:
-            yield
-            return
-        try:
-            with raised_in_this_process():
-                yield
-        except KeyboardInterrupt:
-            raise Interrupted(
-                f"interrupted: {self.progress.count} of {self.total} runs are stored; "
-                "the same command goes on from there"
-            ) from None
-
-    def _drive(self, missing: Sequence[Task], workers: Workers) -> None:
-        """Until all tasks are done."""
+    def _drive(
+        self, missing: Sequence[Task], workers: Workers, interrupted: Callable[[], bool]
+    ) -> None:
+        """Until all tasks are done, or Ctrl-C came."""
         n_runs = sum(len(task.configs) for task in missing)
         if workers.ahead > 1:
             self.progress.say(f"{n_runs} runs to compute with {workers.ahead - 1} workers")
@@ -181,7 +171,12 @@ class _Driver:
                     continue
                 initial = self.store.load_initial(task.dataset, task.seed, task.initial_key)
                 under_way[workers.submit(remaining, initial)] = (remaining, attempt)
-            done, _ = wait(under_way, timeout=1.0, return_when=FIRST_COMPLETED)
+            done, _ = wait(under_way, timeout=LOOK_UP, return_when=FIRST_COMPLETED)
+            if interrupted():
+                raise Interrupted(
+                    f"interrupted: {self.progress.count} of {self.total} runs are stored; "
+                    "the same command goes on from there"
+                )
             self.progress.tick()
             for future in done:
                 task, attempt = under_way.pop(future)

@@ -51,7 +51,7 @@ class Progress(Protocol):
         ...
 
     def tick(self) -> None:
-        """About a second has passed."""
+        """A moment has passed."""
         ...
 
     def say(self, line: str) -> None:
