@@ -5,6 +5,9 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
+DEV := $(VENV)/.ready-dev
+# Bytecode is left to the first import of what is really used.
+INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c requirements.lock
 # Further overrides for the pipeline, or arguments for pytest.
 ARGS ?=
 
@@ -13,12 +16,19 @@ help: ## list the targets
 
 setup: $(READY) ## create .venv with the locked versions (instant when nothing changed)
 
+setup-dev: $(DEV) ## the same with what tests, linters and launchers need
+
 $(READY): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.12 setup"; exit 1; }
-	@echo "Setting up $(VENV) (a minute or two, once) ..."
+	@echo "Setting up $(VENV) (about a minute, once) ..."
 	@test -x $(RUN) || $(PYTHON) -m venv $(VENV)
-	@$(RUN) -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[dev]'
+	@$(INSTALL) -e .
+	@touch $@
+
+$(DEV): $(READY)
+	@echo "Adding what tests and linters need ..."
+	@$(INSTALL) -e '.[dev]'
 	@touch $@
 
 reproduce: setup ## the whole paper: 300 runs, figures, verdicts, outputs/paper/report.html
@@ -44,18 +54,18 @@ audit: setup ## where are the initial forests wrong? outputs/paper/audit.html
 check-reference: setup ## compare outputs/paper with the committed reference result
 	$(RUN) scripts/check_reference.py
 
-test: setup lint ## lint, type-check and run the tests; some of them: make test ARGS='-k store'
+test: setup-dev lint ## lint, type-check and run the tests; some of them: make test ARGS='-k store'
 	$(RUN) -m pytest -n 2 $(ARGS)
 
-test-quick: setup ## the tests that take no processes and no minutes (about a minute)
+test-quick: setup-dev ## the tests that take no processes and no minutes (about a minute)
 	$(RUN) -m pytest -n 2 -m 'not slow' $(ARGS)
 
-lint: setup ## ruff (lint and format) and mypy
+lint: setup-dev ## ruff (lint and format) and mypy
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 
-format: setup ## let ruff rewrite the code
+format: setup-dev ## let ruff rewrite the code
 	$(RUN) -m ruff check --fix .
 	$(RUN) -m ruff format .
 
@@ -66,7 +76,7 @@ verify-data: setup ## compare the bundled snapshot with OpenML, cell by cell (ne
 	$(RUN) scripts/verify_snapshot.py
 
 bench: setup ## speed of the exact engine against scikit-learn, LightGBM and XGBoost (half an hour)
-	@$(RUN) -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[bench]'
+	@$(INSTALL) -e '.[bench]'
 	$(RUN) scripts/bench.py rounds
 	$(RUN) scripts/bench.py scaling
 	$(RUN) scripts/bench.py grid
@@ -86,4 +96,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup reproduce smoke figures readings theory audit check-reference test test-quick lint format table1 verify-data bench parity lock clean
+.PHONY: help setup setup-dev reproduce smoke figures readings theory audit check-reference test test-quick lint format table1 verify-data bench parity lock clean

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 
@@ -24,6 +25,18 @@ def end_at_once() -> None:
     """From now on, Ctrl-C prints one line and ends this process."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _end)
+
+
+def follow(leader: int) -> None:
+    """In a child process: leave Ctrl-C to the leading process, and end when that is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == leader:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextlib.contextmanager

@@ -62,13 +62,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pipeline.boosting.arrays import Floats
+from pipeline.boosting.arrays import Flags, Floats
 from pipeline.boosting.frames import columns_of, design_of
 from pipeline.boosting.splitmix import GOLDEN_GAMMA, mix
 
@@ -82,6 +82,7 @@ _BANKS = 8  # independent accumulators hide the latency of adding to one leaf ag
 _SMALL = 16  # where a node has less than a sixteenth of the rows and its first few features are
 _PATIENCE = 4  # constant, its rows are listed; looking at a list is quick, making one is not
 _MASK = (1 << 64) - 1
+_KEPT_BYTES = 2**25  # of leaves that an auditor keeps from one predictor to the next
 
 
 FLIPS = 99
@@ -128,6 +129,21 @@ class Assessment:
         return signed_root(self.debiased_square)
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """Trees that do not look at the predictions are the same for all of them.
+
+    labels : (n_trees, n) each row's leaf;  fixed : (n_trees,) whether a tree is such a one.
+    """
+
+    labels: NDArray[np.uint8]
+    fixed: Flags
+
+    @classmethod
+    def nothing(cls, n_trees: int) -> _Kept:
+        return cls(np.empty((0, 0), np.uint8), np.zeros(n_trees, np.bool_))
+
+
 class Auditor:
     """Random-tree audits of predictors on fixed rows X (n, d).
 
@@ -158,6 +174,7 @@ class Auditor:
         self._low, self._high = self._keys.min(axis=1), self._keys.max(axis=1)
         self._n_trees, self._depth = n_trees, depth
         self._seed = int(seed) & _MASK
+        self._kept: _Kept | None = None  # until the first predictor
 
     @property
     def n(self) -> int:
@@ -168,12 +185,12 @@ class Auditor:
         """The leaf sums of ``residual`` (n,) in the trees drawn for ``prediction`` (n,)."""
         for name, values in (("prediction", prediction), ("residual", residual)):
             _require_rows(values, self.n, name)
-        sums, counts = np.zeros((2, self._n_trees, 1 << self._depth))
-        labels = np.empty((self._n_trees, self.n) if squares else (0, 0), np.uint8)
-        self._grow(prediction, residual, sums, counts, labels)
-        of_squares = np.zeros_like(sums) if squares else None
-        if squares:
-            _leaf_squares(labels, residual, of_squares)
+        labels = self._room() if squares else None
+        sums, counts = self._grow(prediction, residual, labels)
+        if labels is None:
+            return Leaves(sums, counts, self.n, self._seed)
+        of_squares = np.zeros_like(sums)
+        _leaf_squares(labels, residual, of_squares)
         return Leaves(sums, counts, self.n, self._seed, of_squares)
 
     def error(
@@ -213,9 +230,8 @@ class Auditor:
         _require_rows(prediction, self.n, "prediction")
         weight = np.ones(self.n) if sample_weight is None else _weights(sample_weight, self.n)
         residual = weight * (y - prediction)
-        sums, counts = np.zeros((2, self._n_trees, 1 << self._depth))
-        labels = np.empty((self._n_trees, self.n), np.uint8)
-        self._grow(prediction, residual, sums, counts, labels)
+        labels = self._room()
+        sums, counts = self._grow(prediction, residual, labels)
         W, q = float(weight.sum()), float(np.square(residual).sum())
         t = float(np.square(sums).sum(axis=1).mean())
         pairs = W**2 - float(np.square(weight).sum())
@@ -237,22 +253,43 @@ class Auditor:
             leaves=Leaves(sums, counts, W, self._seed),
         )
 
+    def _room(self) -> NDArray[np.uint8]:
+        return np.empty((self._n_trees, self.n), np.uint8)
+
     def _grow(
-        self, f: Floats, residual: Floats, sums: Floats, counts: Floats, labels: NDArray[np.uint8]
-    ) -> None:
+        self, f: Floats, residual: Floats, labels: NDArray[np.uint8] | None
+    ) -> tuple[Floats, Floats]:
+        """Sums and counts of the leaves, (n_trees, 2 ** depth) each; ``labels`` takes every row's.
+
+        The first time, trees that do not look at f are kept.
+        """
+        kept, keeping = self._kept, False
+        if kept is None:
+            keeping = self._n_trees * self.n <= _KEPT_BYTES
+            kept = _Kept.nothing(self._n_trees)
+            labels = self._room() if keeping and labels is None else labels
         f_keys = ordered_keys(f)
+        sums, counts = np.zeros((2, self._n_trees, 1 << self._depth))
+        looked = np.zeros(self._n_trees, np.bool_)
         _leaf_sums(
-            self._keys,
-            f_keys,
-            np.append(self._low, f_keys.min()),
-            np.append(self._high, f_keys.max()),
+            _Rows(
+                self._keys,
+                f_keys,
+                np.append(self._low, f_keys.min()),
+                np.append(self._high, f_keys.max()),
+            ),
             np.ascontiguousarray(residual),
             self._depth,
             np.uint64(self._seed),
             sums,
             counts,
-            labels,
+            np.empty((0, 0), np.uint8) if labels is None else labels,
+            (kept.labels, kept.fixed),
+            looked,
         )
+        if keeping and labels is not None:
+            self._kept = _Kept(labels.copy(), ~looked)
+        return sums, counts
 
     def _flip(self, labels: NDArray[np.uint8], residual: Floats, n_flips: int) -> Floats:
         """T of ``n_flips`` random signs of the residuals, (n_flips,)."""
@@ -391,32 +428,56 @@ def _draw_leaf_values(n_trees, n_leaves, seed):
     return values
 
 
+class _Rows(NamedTuple):
+    """What trees are drawn over: ordered keys of X, (d, n), and of f, (n,), and their ranges."""
+
+    x_keys: NDArray[np.int32]
+    f_keys: NDArray[np.int32]
+    low: NDArray[np.int32]
+    high: NDArray[np.int32]
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def _leaf_sums(x_keys, f_keys, low, high, residual, depth, seed, sums, counts, labels):
+def _leaf_sums(data, residual, depth, seed, sums, counts, labels, kept, looked):
     """Fill ``sums`` and ``counts`` (n_trees, 2^depth), which come as zeros.
 
-    ``labels`` takes each row's leaf, (n_trees, n), unless it is empty.
+    ``labels`` takes each row's leaf, (n_trees, n), unless it is empty. ``kept`` has the labels of
+    trees that were drawn before, and which these are; ``looked`` is set for trees that look at f.
     """
-    n, (n_trees, n_leaves) = f_keys.shape[0], sums.shape
+    n, (n_trees, n_leaves) = residual.shape[0], sums.shape
     place, rows = np.empty(n, np.uint8), np.empty(n + 1, np.uint32)
     banks = np.empty(_BANKS * n_leaves)
+    kept_labels, fixed = kept
     for tree in range(n_trees):
-        place[:] = 0
-        for level in range(depth):
-            # From the last node to the first: a node's children never take the label of a node
-            # of this level that is still to be split.
-            for k in range((1 << level) - 1, -1, -1):
-                label = np.uint8(k)
-                count = _count(place, label)
-                feature, threshold = np.int64(0), np.int32(_HIGHEST)  # all rows go left
-                if count > 1:
-                    feature, threshold = _random_split(
-                        x_keys, f_keys, low, high, place, label, level, count, rows, tree, seed
-                    )
-                _descend(place, label, _column(x_keys, f_keys, feature), threshold)
-        _accumulate(place, residual, banks, sums[tree], counts[tree])
+        if fixed[tree]:
+            leaves = kept_labels[tree]
+        else:
+            looked[tree] = _draw_tree(data, place, rows, depth, tree, seed)
+            leaves = place
+        _accumulate(leaves, residual, banks, sums[tree], counts[tree])
         if labels.shape[0] > 0:
-            labels[tree] = place
+            labels[tree] = leaves
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _draw_tree(data, place, rows, depth, tree, seed):
+    """Fill ``place`` with each row's leaf; tells whether f was looked at."""
+    looked = False
+    place[:] = 0
+    for level in range(depth):
+        # From the last node to the first: a node's children never take the label of a node
+        # of this level that is still to be split.
+        for k in range((1 << level) - 1, -1, -1):
+            label = np.uint8(k)
+            count = _count(place, label)
+            feature, threshold = np.int64(0), np.int32(_HIGHEST)  # all rows go left
+            if count > 1:
+                feature, threshold, looked_here = _random_split(
+                    data, place, label, level, count, rows, tree, seed
+                )
+                looked |= looked_here
+            _descend(place, label, _column(data, feature), threshold)
+    return looked
 
 
 @njit(cache=True, nogil=True)
@@ -465,36 +526,41 @@ def _flip_sums(labels, residual, seed, sums):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _random_split(x_keys, f_keys, low, high, place, label, level, count, rows, tree, seed):
-    """A feature that varies on the node's rows and a threshold key; all rows go left if none."""
-    n_features, members = low.shape[0], rows[:0]
-    node = (1 << level) + np.int64(label)
+def _random_split(data, place, label, level, count, rows, tree, seed):
+    """A feature that varies on the node's rows, a threshold key, and whether f was looked at.
+
+    All rows go left if no feature varies.
+    """
+    n_features, members = data.low.shape[0], rows[:0]
+    node, looked = (1 << level) + np.int64(label), False
     tries = 4 * n_features
     for attempt in range(tries):
         if attempt == _PATIENCE and count * _SMALL <= place.shape[0]:
             members = _members(place, label, rows)
         feature = np.int64(draw(seed, tree, node, _FEATURE, attempt) * n_features)
-        smallest, largest = _range(x_keys, f_keys, low, high, place, label, level, members, feature)
+        looked |= feature == n_features - 1
+        smallest, largest = _range(data, place, label, level, members, feature)
         if smallest < largest:
-            return feature, _threshold(smallest, largest, draw(seed, tree, node, _THRESHOLD, 0))
+            u = draw(seed, tree, node, _THRESHOLD, 0)
+            return feature, _threshold(smallest, largest, u), looked
     # Almost all features are constant here: choose among the others directly.
     varying = np.empty(n_features, np.int64)
     n_varying = 0
     for other in range(n_features):
-        smallest, largest = _range(x_keys, f_keys, low, high, place, label, level, members, other)
+        smallest, largest = _range(data, place, label, level, members, other)
         if smallest < largest:
             varying[n_varying] = other
             n_varying += 1
     if n_varying == 0:
-        return np.int64(0), np.int32(_HIGHEST)
+        return np.int64(0), np.int32(_HIGHEST), True
     chosen = varying[np.int64(draw(seed, tree, node, _FEATURE, tries) * n_varying)]
-    smallest, largest = _range(x_keys, f_keys, low, high, place, label, level, members, chosen)
-    return chosen, _threshold(smallest, largest, draw(seed, tree, node, _THRESHOLD, 0))
+    smallest, largest = _range(data, place, label, level, members, chosen)
+    return chosen, _threshold(smallest, largest, draw(seed, tree, node, _THRESHOLD, 0)), True
 
 
 @njit(cache=True, nogil=True)
-def _column(x_keys, f_keys, feature):
-    return x_keys[feature] if feature < x_keys.shape[0] else f_keys
+def _column(data, feature):
+    return data.x_keys[feature] if feature < data.x_keys.shape[0] else data.f_keys
 
 
 @njit(cache=True, nogil=True)
@@ -520,11 +586,11 @@ def _members(place, label, rows):
 
 
 @njit(cache=True, nogil=True)
-def _range(x_keys, f_keys, low, high, place, label, level, members, feature):
+def _range(data, place, label, level, members, feature):
     """Smallest and largest key of a feature among the rows at a node."""
     if level == 0:
-        return low[feature], high[feature]
-    column = _column(x_keys, f_keys, feature)
+        return data.low[feature], data.high[feature]
+    column = _column(data, feature)
     if members.shape[0] == 0:
         return _masked_range(column, place, label)
     smallest = largest = column[members[0]]

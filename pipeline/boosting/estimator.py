@@ -65,7 +65,8 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
     n_trees, max_depth, learning_rate : 100, 3, 0.1
         The ensemble of a round.
     engine : {"exact", "sklearn"}, default="exact"
-        Who fits the trees: a compiled kernel, or scikit-learn itself; the trees are the same.
+        Who fits the trees, also those of the paper's forest: a compiled kernel, or scikit-learn
+        itself; the trees are the same.
     random_state : int, RandomState or None, default=None
         Seeds the initial forest and ties between equally good splits.
 
@@ -148,7 +149,7 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
         return np.asarray(self.init_.predict(X), dtype=np.float64)
 
     def _initial(self, seed: int) -> Any:
-        return paper_forest(seed) if self.init is None else clone(self.init)
+        return paper_forest(seed, engine=self.engine) if self.init is None else clone(self.init)
 
 
 def seed_of(random_state: int | np.random.RandomState | None) -> int:

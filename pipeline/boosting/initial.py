@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
+from pipeline.boosting.forest import ExactRandomForestRegressor
+
 N_TREES, MAX_DEPTH = 100, 5
+FORESTS = {"exact": ExactRandomForestRegressor, "sklearn": RandomForestRegressor}
 
 
 def paper_forest(
-    seed: int, n_trees: int = N_TREES, max_depth: int = MAX_DEPTH
-) -> RandomForestRegressor:
-    """The forest of the experiments, not fitted."""
-    return RandomForestRegressor(n_trees, max_depth=max_depth, random_state=seed)
+    seed: int, n_trees: int = N_TREES, max_depth: int = MAX_DEPTH, engine: str = "exact"
+) -> ExactRandomForestRegressor | RandomForestRegressor:
+    """The forest of the experiments, not fitted; both engines grow the same trees, up to ties."""
+    return FORESTS[engine](n_trees, max_depth=max_depth, random_state=seed)
 
 
 def classifier_forest(seed: int) -> RandomForestClassifier:

@@ -146,6 +146,16 @@ class Initial(Section):
 
     trees: int = Field(ge=1, description="trees in the initial forest, at least 1")
     max_depth: int = Field(ge=1, description="depth of those trees, at least 1")
+    engine: Literal["exact", "sklearn"] = Field(description="one of exact, sklearn")
+
+    @model_validator(mode="after")
+    def _exact_trees_are_stored_whole(self) -> Initial:
+        if self.engine == "exact" and self.max_depth > 12:
+            raise ValueError(
+                f"initial.max_depth={self.max_depth}: must be from 1 to 12 for "
+                "initial.engine=exact; initial.engine=sklearn takes more"
+            )
+        return self
 
 
 class Audit(Section):

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
+from pipeline.boosting import ExactRandomForestRegressor
 from pipeline.boosting.audit import Auditor
 from pipeline.boosting.engines import TreeSettings, make_engine
 from pipeline.boosting.engines.exact import kernel
+from pipeline.interrupts import follow
+from pipeline.runs.workers.local import cores
 
 log = logging.getLogger("pipeline")
+
+_X, _F, _Y = np.array([[0.0, 0.0], [1.0, 1.0]]), np.zeros(2), np.array([0.0, 1.0])
 
 
 def compile_kernels() -> None:
@@ -21,11 +30,44 @@ def compile_kernels() -> None:
     codes, for which each process compiles again.)
     """
     compiled = Path(kernel.grow_trees.stats.cache_path)
-    if not any(compiled.glob("kernel.grow_trees-*.nbi")):
-        log.info("compiling the exact engine and the audit (once, about half a minute) ...")
-    X, f, y = np.array([[0.0, 0.0], [1.0, 1.0]]), np.zeros(2), np.array([0.0, 1.0])
-    ensemble, _ = make_engine("exact", TreeSettings(1)).bind(X).fit(f, y, 0)
-    ensemble.predict(X, f)
-    auditor = Auditor(X)
-    auditor.error(y=y, prediction=f, reading="random_leaf_values")
-    auditor.assess(y=y, prediction=f)
+    if any(compiled.glob("kernel.grow_trees-*.nbi")) or cores() == 1:
+        _compile_rounds()
+        _compile_the_rest()
+        return
+    log.info("compiling the exact engine and the audit (once, about half a minute) ...")
+    with _beside(_compile_the_rest):
+        _compile_rounds()
+    _compile_the_rest()  # by now it can be loaded
+
+
+def _compile_rounds() -> None:
+    ensemble, _ = make_engine("exact", TreeSettings(1)).bind(_X).fit(_F, _Y, 0)
+    ensemble.predict(_X, _F)
+
+
+def _compile_the_rest() -> None:
+    """What does not need the rounds: the forest and the audit."""
+    ExactRandomForestRegressor(1).fit(_X, _Y).predict(_X)
+    auditor = Auditor(_X)
+    auditor.error(y=_Y, prediction=_F, reading="random_leaf_values")
+    auditor.assess(y=_Y, prediction=_F)
+
+
+@contextmanager
+def _beside(work: Callable[[], None]) -> Iterator[None]:
+    """Do some work in another process; whatever becomes of it, it is over in the end."""
+    if "fork" not in multiprocessing.get_all_start_methods():
+        yield
+        return
+    context = multiprocessing.get_context("fork")
+    process = context.Process(target=_following, args=(os.getpid(), work))
+    process.start()
+    try:
+        yield
+    finally:
+        process.join()
+
+
+def _following(leader: int, work: Callable[[], None]) -> None:
+    follow(leader)
+    work()

@@ -101,7 +101,8 @@ class CommonGround:
 
 def fit_initial(config: schema.Config, data: Split) -> Initial:
     """f_0: the paper's random forest, on the training rows."""
-    forest = paper_forest(config.seed, config.initial.trees, config.initial.max_depth)
+    initial = config.initial
+    forest = paper_forest(config.seed, initial.trees, initial.max_depth, initial.engine)
     forest.fit(data.X_train, data.y_train)
     return Initial(forest.predict(data.X_train), forest.predict(data.X_test))
 

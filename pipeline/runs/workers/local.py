@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
-import threading
-import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 
 from pipeline.datasets.design import Design
+from pipeline.interrupts import follow
 from pipeline.runs import tasks
 from pipeline.runs.run import OnRound
 from pipeline.runs.store import Initial
@@ -99,16 +97,8 @@ _designs_here: dict[str, Design] = {}
 
 
 def _become_worker(designs: dict[str, Design], driver: int) -> None:
-    """A worker leaves Ctrl-C to the driver and ends when the driver is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    follow(driver)
     _designs_here.update(designs)
-
-    def watch() -> None:
-        while os.getppid() == driver:
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def _compute_here(task: Task, initial: Initial | None) -> Outcome:

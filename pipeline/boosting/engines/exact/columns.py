@@ -5,12 +5,15 @@ that are within 1e-7 of each other. A feature becomes one of
 
 - *fine*: many values. Rows are sorted once and cut into blocks of neighbouring rows. Two
   neighbouring blocks are always further apart than 1e-7, so that the border between them is a legal
-  split in every node; the kernel looks inside a block only where a better split may hide.
+  split in every node; the kernel looks inside a block only where a better split may hide. What may
+  hide in a block of m rows goes with m, and what must be beaten, after c of the n rows, with the
+  square root of c (n − c); so blocks are the smaller the nearer they are to either end.
 - *coarse*: at most 256 values, all further apart than 1e-7. Every value is a bin.
 - *bundle*: two-valued features whose upper values never occur together, such as the indicators of
   one category. They share a column; each feature is a bin and is split off against all other rows.
 
-The prediction f_t is a fine feature that changes every round; it is the last fine column.
+The prediction f_t is a fine feature that changes every round; it is the last fine column. (A forest
+has none.)
 
 Bins of all columns are numbered in one row: fine columns, f, coarse columns, bundles. A bundle's
 last bin collects the rows where none of its features has its upper value; it is no split.
@@ -34,6 +37,7 @@ Bins = NDArray[np.uint16]
 FEATURE_THRESHOLD = np.float32(1e-7)
 COARSE_LIMIT = 256
 BUNDLE_LIMIT = 255
+GROUP_BINS = 128  # the kernel looks at so many bins at once
 MAX_ROWS = 2**24 - 1  # the kernel packs a row count and a sum into one float64
 
 
@@ -47,6 +51,11 @@ class Blocks:
     order: Rows
     values: Float32s
     starts: Ints
+
+    @classmethod
+    def nothing(cls) -> Blocks:
+        """The blocks of no rows."""
+        return cls(np.empty(0, np.uint32), np.empty(0, np.float32), np.zeros(1, np.int64))
 
     @property
     def divisible(self) -> Flags:
@@ -89,6 +98,7 @@ class Layout:
     codes : (n, w) twice the bin of a row in each column, f's still empty (twice, because the
         kernel keeps two numbers per bin).
     first_bin : (w + 1,) the first bin of each column.
+    groups : (g + 1,) the first column of each group of about `GROUP_BINS` bins; last, w.
     fine_features, coarse_features : the feature behind each such column.
     bin_feature, bin_low, bin_high : for a bundle's bin its feature and its two values; for a coarse
         column's bin its value in ``bin_low``.
@@ -96,12 +106,13 @@ class Layout:
     block_start, block_end : (fine bins,) the place of each fine bin in ``order``, without f.
     divisible : (fine bins,) whether the bin has more than one value, without f.
     n_blocks : about how many blocks a fine column has.
-    f_width : how many bins are set aside for f.
+    f_width : how many bins are set aside for f; 0 if it has no column.
     """
 
     features: Float32s
     codes: NDArray[np.uint16] | NDArray[np.uint32]
     first_bin: Ints
+    groups: Ints
     fine_features: Ints
     coarse_features: Ints
     bin_feature: Ints
@@ -121,23 +132,25 @@ class Layout:
         return len(self.fine_features)
 
 
-def prepare(X: Floats) -> Layout:
-    """Lay out a finite training matrix X (n, d)."""
+def prepare(X: Floats, *, with_f: bool = True) -> Layout:
+    """Lay out a finite training matrix X (n, d), with a place for f or without."""
     n = len(X)
     if n > MAX_ROWS:
         raise ValueError(
             f"engine='exact': takes at most {MAX_ROWS} rows, not {n}; use engine='sklearn'"
         )
-    features = as_float32(X, "X").T.copy()
-    n_blocks = int(np.clip(n // 64, 16, 512))
-    fine, coarse, binary = _kinds(features)
-    blocks = [cut(features[j], n_blocks) for j in fine]
-    f_width = 2 * n_blocks + 2
+    features = as_float32(X.T, "X")
+    n_blocks = int(np.clip(n // 64, 32, 512))
+    kinds = _kinds(features)
+    fine, coarse = kinds.fine, kinds.coarse
+    order, values = kinds.order[: len(fine)], kinds.values[: len(fine)]
+    blocks = [_cut_sorted(*column, n_blocks) for column in zip(order, values, strict=True)]
+    f_width = most_blocks(n, n_blocks) if with_f else 0
     columns = [
         *(Column.plain(b.bins, len(b.starts) - 1) for b in blocks),
-        Column.plain(np.zeros(n, np.uint16), f_width),
+        *([Column.plain(np.zeros(n, np.uint16), f_width)] if with_f else []),
         *(_coarse_column(features[j], levels) for j, levels in coarse),
-        *(_bundle_column(features, bundle) for bundle in _bundle(features, binary)),
+        *(_bundle_column(features, bundle) for bundle in _bundle(features, kinds.binary)),
     ]
     first_bin = np.cumsum([0, *(len(c.feature) for c in columns)])
     narrow = 2 * first_bin[-1] < 2**16
@@ -148,13 +161,16 @@ def prepare(X: Floats) -> Layout:
         features=features,
         codes=codes,
         first_bin=first_bin,
+        groups=np.append(
+            np.flatnonzero(np.diff(first_bin[:-1] // GROUP_BINS, prepend=-1)), len(columns)
+        ),
         fine_features=np.array(fine, np.int64),
         coarse_features=np.array([j for j, _ in coarse], np.int64),
-        bin_feature=np.concatenate([c.feature for c in columns]),
-        bin_low=np.concatenate([c.low for c in columns]),
-        bin_high=np.concatenate([c.high for c in columns]),
-        order=np.array([b.order for b in blocks], np.uint32).reshape(-1, n),
-        values=np.array([b.values for b in blocks], np.float32).reshape(-1, n),
+        bin_feature=np.concatenate([np.empty(0, np.int64), *(c.feature for c in columns)]),
+        bin_low=np.concatenate([np.empty(0, np.float32), *(c.low for c in columns)]),
+        bin_high=np.concatenate([np.empty(0, np.float32), *(c.high for c in columns)]),
+        order=order,
+        values=values,
         block_start=np.array([q for b in blocks for q in b.starts[:-1]], np.int64),
         block_end=np.array([q for b in blocks for q in b.starts[1:]], np.int64),
         divisible=np.array([v for b in blocks for v in b.divisible], np.bool_),
@@ -166,40 +182,69 @@ def prepare(X: Floats) -> Layout:
 def as_float32(values: Floats, name: str) -> Float32s:
     """What scikit-learn's trees see of ``values``; raises where that is not finite."""
     with np.errstate(over="ignore"):
-        narrow = values.astype(np.float32)
+        narrow = values.astype(np.float32, order="C")
     if not np.isfinite(narrow).all():
         raise ValueError(f"{name}: holds NaN, infinity or a value too large for float32")
     return narrow
 
 
 def cut(column: Float32s, n_blocks: int) -> Blocks:
-    """Sort a feature (n,) and cut it into about ``n_blocks`` blocks, at most twice as many and one.
+    """Sort a feature (n,) and cut it into about ``n_blocks`` blocks, at most `most_blocks`.
 
     A block ends before it would grow beyond its share of the rows, so that a heavily tied value
     stands alone.
     """
-    order = np.argsort(column).astype(np.uint32)
-    values = column[order]
-    return Blocks(order, values, _block_starts(values, max(len(values) // n_blocks, 1)))
+    order, values = np.empty(len(column), np.uint32), np.empty_like(column)
+    _sort(column, order, values)
+    return _cut_sorted(order, values, n_blocks)
 
 
-def _kinds(
-    features: Float32s,
-) -> tuple[list[int], list[tuple[int, Float32s]], list[int]]:
-    """The features that are fine, coarse (with their values) and two-valued; not constant ones."""
-    fine, coarse, binary = [], [], []
+def most_blocks(n: int, n_blocks: int) -> int:
+    """The most blocks that `cut` makes of n rows: two neighbours exceed a share."""
+    return 2 * int(_n_shares(n, *_shares(n, n_blocks))) + 2
+
+
+def _cut_sorted(order: Rows, values: Float32s, n_blocks: int) -> Blocks:
+    return Blocks(order, values, _block_starts(values, *_shares(len(values), n_blocks)))
+
+
+def _shares(n: int, n_blocks: int) -> tuple[int, float]:
+    """The least share of a block, and what the root of its distance from the ends is worth."""
+    return max(n // (4 * n_blocks), 1), 4.0 * np.sqrt(n / 2.0) / n_blocks
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """The features that are fine, coarse (with their values) and two-valued; not constant ones.
+
+    order, values : (d, n) sorted rows and values of the fine features, then nothing of interest.
+    """
+
+    fine: list[int]
+    coarse: list[tuple[int, Float32s]]
+    binary: list[int]
+    order: Rows
+    values: Float32s
+
+
+def _kinds(features: Float32s) -> Kinds:
+    kinds = Kinds([], [], [], np.empty(features.shape, np.uint32), np.empty_like(features))
     for j, column in enumerate(features):
-        levels = np.unique(column)
-        if levels[-1] <= levels[0] + FEATURE_THRESHOLD:
+        # Written where the next fine feature belongs; if it is none, the next one takes the place.
+        values = kinds.values[len(kinds.fine)]
+        _sort(column, kinds.order[len(kinds.fine)], values)
+        if values[-1] <= values[0] + FEATURE_THRESHOLD:
             continue
-        apart = levels[1:] > levels[:-1] + FEATURE_THRESHOLD
-        if len(levels) == 2:
-            binary.append(j)
-        elif len(levels) <= COARSE_LIMIT and apart.all():
-            coarse.append((j, levels))
+        first = np.concatenate([[True], values[1:] > values[:-1]])
+        n_levels = np.count_nonzero(first)
+        levels = values[first] if n_levels <= COARSE_LIMIT else values[:0]
+        if n_levels == 2:
+            kinds.binary.append(j)
+        elif len(levels) > 0 and (levels[1:] > levels[:-1] + FEATURE_THRESHOLD).all():
+            kinds.coarse.append((j, levels))
         else:
-            fine.append(j)
-    return fine, coarse, binary
+            kinds.fine.append(j)
+    return kinds
 
 
 def _coarse_column(values: Float32s, levels: Float32s) -> Column:
@@ -239,17 +284,75 @@ def _bundle(features: Float32s, binary: list[int]) -> list[list[int]]:
 
 
 @njit(cache=True, nogil=True)
-def _block_starts(values, share):
+def _block_starts(values, least, factor):
     n = values.shape[0]
     starts = np.empty(n + 1, np.int64)
     starts[0] = 0
     count = 1
+    share = _share(0, n, least, factor)
     run = 0  # start of the current run of values that count as equal
     for q in range(1, n + 1):
         if q == n or values[q] > values[q - 1] + FEATURE_THRESHOLD:
             if run > starts[count - 1] and q - starts[count - 1] > share:
                 starts[count] = run
+                share = _share(run, n, least, factor)
                 count += 1
             run = q
     starts[count] = n
     return starts[: count + 1].copy()
+
+
+@njit(cache=True, nogil=True)
+def _share(start, n, least, factor):
+    """How many rows a block may have that starts at a place among n."""
+    return max(least, np.int64(factor * np.sqrt(min(start, n - start))))
+
+
+@njit(cache=True, nogil=True)
+def _n_shares(n, least, factor):
+    place, count = 0, 0
+    while place < n:
+        place += _share(place, n, least, factor)
+        count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _sort(column, order, values):
+    """The rows of a float32 column in the order of their values, and the values.
+
+    A radix sort: stable, so that the order of ties is the same on every machine, and in linear time.
+    """
+    n = column.shape[0]
+    bits, low = column.view(np.uint32), np.uint64(2**32 - 1)
+    rows, spare = np.empty(n, np.uint64), np.empty(n, np.uint64)  # key and row in one number
+    counts = np.zeros((3, 2048), np.int64)
+    for i in range(n):
+        key = np.uint64(_ascending(bits[i]))
+        rows[i] = key << np.uint64(32) | np.uint64(i)
+        counts[0, key & np.uint64(2047)] += 1
+        counts[1, (key >> np.uint64(11)) & np.uint64(2047)] += 1
+        counts[2, key >> np.uint64(22)] += 1
+    for digit in range(3):
+        place, shift = counts[digit], np.uint64(32 + 11 * digit)
+        if place.max() == n:
+            continue  # all rows agree
+        total = 0
+        for k in range(2048):
+            total, place[k] = total + place[k], total
+        for row in rows:
+            k = (row >> shift) & np.uint64(2047)
+            spare[place[k]] = row
+            place[k] += 1
+        rows, spare = spare, rows
+    for q in range(n):
+        i = rows[q] & low
+        order[q], values[q] = i, column[i]
+
+
+@njit(cache=True, nogil=True)
+def _ascending(key):
+    """A float32's bits as an integer that grows with the float (−0 as 0)."""
+    if key == np.uint32(0x80000000):
+        key = np.uint32(0)
+    return ~key if key >> np.uint32(31) else key | np.uint32(0x80000000)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.engines.base import TreeSettings
 from pipeline.boosting.engines.exact import kernel
-from pipeline.boosting.engines.exact.columns import Layout, as_float32, cut, prepare
+from pipeline.boosting.engines.exact.columns import Layout, as_float32, prepare
+from pipeline.boosting.engines.exact.tables import with_f
 
 MAX_DEPTH = 12  # a tree is stored whole, 2^depth leaves
 LARGEST_RESIDUAL = 1e140  # sums of squares stay finite
@@ -47,7 +48,7 @@ class ExactGrower:
 
     def grow(self, residual: Floats) -> NDArray[np.intp]:
         """See `Grower`."""
-        _check(residual, len(self.table.f), "residual", LARGEST_RESIDUAL)
+        check_finite(residual, len(self.table.f), "residual", LARGEST_RESIDUAL)
         tree, depth = kernel.Trees.empty(1, self.settings.max_depth), self.settings.max_depth
         seed = np.uint64(self.seed + (len(self.grown) << 32))
         kernel.grow_trees(self.table, residual.copy(), tree, depth, 0.0, seed)
@@ -75,10 +76,10 @@ class ExactFitter:
 
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[ExactEnsemble, Floats]:
         """Fit a round; see `Fitter`."""
-        _check(residual, self.layout.features.shape[1], "residual", LARGEST_RESIDUAL)
+        check_finite(residual, self.layout.features.shape[1], "residual", LARGEST_RESIDUAL)
         start = float(np.average(residual))
         left = residual - start
-        table = _with_f(self.layout, f)
+        table = with_f(self.layout, f)
         settings = self.settings
         trees = kernel.Trees.empty(settings.n_trees, settings.max_depth)
         kernel.grow_trees(
@@ -89,7 +90,7 @@ class ExactFitter:
 
     def grower(self, f: Floats, seed: int) -> ExactGrower:
         """See `Fitter`."""
-        return ExactGrower(_with_f(self.layout, f), self.settings, seed)
+        return ExactGrower(with_f(self.layout, f), self.settings, seed)
 
 
 @dataclass(frozen=True)
@@ -100,51 +101,21 @@ class ExactEngine:
 
     def bind(self, X: Floats) -> ExactFitter:
         """See `Engine`."""
-        if not 1 <= self.settings.max_depth <= MAX_DEPTH:
-            raise ValueError(
-                f"max_depth={self.settings.max_depth}: must be from 1 to {MAX_DEPTH} for "
-                "engine='exact'"
-            )
+        check_depth(self.settings.max_depth)
         return ExactFitter(prepare(X), self.settings)
 
 
-def _check(values: Floats, n: int, name: str, largest: float) -> None:
+def check_depth(max_depth: int) -> None:
+    """Refuse trees that cannot be stored whole."""
+    if not 1 <= max_depth <= MAX_DEPTH:
+        raise ValueError(
+            f"max_depth={max_depth}: must be from 1 to {MAX_DEPTH} for engine='exact'"
+        )
+
+
+def check_finite(values: Floats, n: int, name: str, largest: float) -> None:
     """Compiled code trusts its inputs."""
     if values.shape != (n,):
         raise ValueError(f"{name}: has shape {values.shape} instead of ({n},)")
     if not np.abs(values).max() < largest:  # a NaN compares false
         raise ValueError(f"{name}: holds NaN, infinity or a value too large to be squared")
-
-
-def _with_f(layout: Layout, f: Floats) -> kernel.Table:
-    """The layout with the column of f sorted, cut and coded."""
-    n = layout.features.shape[1]
-    if f.shape != (n,):
-        raise ValueError(f"f: has shape {f.shape} instead of ({n},)")
-    values = as_float32(f, "f")
-    blocks = cut(values, layout.n_blocks)
-    place = layout.n_fine
-    first = layout.first_bin[place]
-    codes = layout.codes.copy()
-    codes[:, place] = 2 * (first + blocks.bins)
-    unused = np.full(layout.f_width - len(blocks.starts) + 1, len(f))  # empty, behind all rows
-    return kernel.Table(
-        features=layout.features,
-        f=values,
-        codes=codes,
-        first_bin=layout.first_bin,
-        n_fine=place + 1,
-        n_numeric=place + 1 + len(layout.coarse_features),
-        fine_features=layout.fine_features,
-        coarse_features=layout.coarse_features,
-        bin_feature=layout.bin_feature,
-        bin_low=layout.bin_low,
-        bin_high=layout.bin_high,
-        order=layout.order,
-        values=layout.values,
-        f_order=blocks.order,
-        f_values=blocks.values,
-        block_start=np.concatenate([layout.block_start, blocks.starts[:-1], unused]),
-        block_end=np.concatenate([layout.block_end, blocks.starts[1:], unused]),
-        divisible=np.concatenate([layout.divisible, blocks.divisible, unused < 0]),
-    )

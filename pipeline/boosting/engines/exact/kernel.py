@@ -49,6 +49,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pipeline.boosting.engines.exact.columns import FEATURE_THRESHOLD
+from pipeline.boosting.engines.exact.intrinsics import add_pair, prefetch
 from pipeline.boosting.splitmix import following
 
 TIE = 1e-11
@@ -58,6 +59,9 @@ STALE = 0.15  # how much of Σ|r| the root's bounds may be off before they are m
 SHRUNK = 1e-3  # and at this share of their former size, residuals are summed anew in all columns
 
 _ONE, _TWO = np.uint64(1), np.uint64(2)
+# Tables of more rows do not fit the cache, and rows are asked for some time before they are needed.
+_CACHED, _AHEAD = 2**17, np.uint64(16)
+_NOWHERE = np.uint16(2**16 - 1)  # the label of a row that was not drawn
 _ENTRY: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 # Inside, numba's reference counting is off: it took a quarter of the time on small tables. Such a
 # function must not allocate, nor return a view of an array unless it is inlined.
@@ -74,7 +78,8 @@ class Table(NamedTuple):
     f: NDArray[np.float32]
     codes: NDArray[np.uint16] | NDArray[np.uint32]
     first_bin: NDArray[np.int64]
-    n_fine: int  # fine columns, f among them
+    groups: NDArray[np.int64]  # the first column of each group of neighbours, and their number
+    n_fine: int  # fine columns, f (if there is one) among them
     n_numeric: int  # fine and coarse columns
     fine_features: NDArray[np.int64]
     coarse_features: NDArray[np.int64]
@@ -120,6 +125,7 @@ class Split(NamedTuple):
     found: bool
     gain: float
     feature: int
+    left_n: int
     left_sum: float
     low: float
     high: float
@@ -137,16 +143,21 @@ class Candidate(NamedTuple):
     bin: int
     before: int
     after: int
+    left_n: int
     left_sum: float
 
 
 class Node(NamedTuple):
-    """A node whose sums are in hand: a range of the row list and its label."""
+    """A node whose sums are in hand: a range of the row list and its label.
+
+    ``n`` counts a row as often as it was drawn, ``total`` is the sum of its residuals.
+    """
 
     label: int
     level: int
     start: int
     end: int
+    n: int
     total: float
 
 
@@ -163,16 +174,16 @@ class Scratch(NamedTuple):
     rows: NDArray[np.uint32]
     spare: NDArray[np.uint32]
     label: NDArray[np.uint16]
-    weight: NDArray[np.float64]
-    gain: NDArray[np.float64]  # of the split at each bin
-    bound: NDArray[np.float64]  # on the splits inside each fine bin
+    draws: NDArray[np.uint8] | None  # how often each row was drawn; None: every row once
+    gain: NDArray[np.float64]  # of the split at each bin, where it matters
     column_gain: NDArray[np.float64]
-    column_bound: NDArray[np.float64]
+    promise: NDArray[np.float64]  # of the splits inside each fine bin: whether to look there
     # What the current tree takes from the root's sums, and can add to its sums of |r|: by whole
     # nodes, and in pairs by single rows.
     drop: NDArray[np.float64]
     growth: NDArray[np.float64]
     row_changes: NDArray[np.float64]
+    steps: NDArray[np.float64]  # of two sister leaves
     random: NDArray[np.uint64]
     waiting: NDArray[np.int64]  # a stack of nodes: all of `Node` but the total
     waiting_total: NDArray[np.float64]
@@ -187,65 +198,102 @@ def grow_trees(table, residual, trees, depth, learning_rate, seed):
     Gives nothing back: numba crashes where Ctrl-C comes while it turns results into Python objects.
     """
     n = residual.shape[0]
-    n_trees = trees.feature.shape[0]
-    n_bins = table.first_bin[-1]
-    scratch = Scratch(
-        np.empty(n + 1, np.uint32),
-        np.empty(n + 1, np.uint32),
-        np.zeros(n, np.uint16),
-        np.empty(n),
-        np.empty(n_bins),
-        np.empty(table.block_start.shape[0]),
-        np.empty(table.first_bin.shape[0] - 1),
-        np.empty(table.n_fine),
-        np.empty(n_bins),
-        np.empty(table.block_start.shape[0]),
-        np.zeros(2 * n_bins),
-        np.array([seed], np.uint64),
-        np.empty((depth + 2, 4), np.int64),
-        np.empty(depth + 2),
-        np.empty(2 * n_bins),
-        np.empty((depth + 1, 2 * n_bins)),
-    )
+    scratch = _new_scratch(table, n, depth, None)
+    scratch.random[0] = seed
     carried = scratch.carried
-    unit = 2.0 ** (52 - np.ceil(np.log2(n + 1.0)))
-    packing = Packing(unit, 1.0)
+    packing = Packing(_unit(n), 1.0)
     everything = 2 * table.first_bin[table.n_fine] - 2  # f's last bin holds all rows
     fresh = 0.0  # the packed Σ|r| when the bounds were last made anew
     former = 0.0  # max|r| when all columns were last summed anew
-    for tree in range(n_trees):
+    for tree in range(trees.feature.shape[0]):
         for i in range(n):
             scratch.rows[i] = i
+        scratch.label[:] = 0
+        unit = packing.unit
         if tree == 0 or carried[everything + 1] - n * unit > (1.0 + STALE) * fresh:
             largest = np.abs(residual).max()
             if largest == 0.0:
                 break  # nothing left to fit: the remaining trees are zero
-            packing = Packing(unit, min(unit / 4.0 / (n + 1.0) / largest, 1e200))
-            _weigh(residual, scratch.weight, packing)
+            packing = _packing(n, largest)
             n_columns = table.n_fine  # the others are carried well enough until residuals shrink
             if tree == 0 or largest < SHRUNK * former:
                 n_columns, former = table.codes.shape[1], largest
-            _collect(table, residual, scratch, 0, n, unit, n_columns, carried)
+            _collect(table, residual, scratch, 0, n, packing, n_columns, carried, None, None)
             fresh = carried[everything + 1] - n * unit
-        else:
-            _weigh(residual, scratch.weight, packing)
         scratch.drop[:] = 0.0
         scratch.growth[:] = 0.0
-        root = Node(0, 0, 0, n, carried[everything])
+        root = Node(0, 0, 0, n, n, carried[everything])
         _grow(table, residual, scratch, packing, root, trees, tree, learning_rate)
         _carry(table, scratch, packing, learning_rate)
+
+
+@njit(**_ENTRY)
+def grow_forest(table, y, draws, trees, depth, seeds):
+    """Grow a tree to ``y`` (n,) from each bootstrap sample; fills ``trees``.
+
+    draws : (n_trees, n) how often each row is in each sample;  seeds : (n_trees,) for ties.
+
+    A row that was drawn k times is a row of residual k y and weight k. Rows that were not drawn are
+    in no node.
+    """
+    n = y.shape[0]
+    residual = np.empty(n)
+    scratch = _new_scratch(table, n, depth, np.empty(n, np.uint8))
+    n_columns = table.codes.shape[1]
+    for tree in range(draws.shape[0]):
+        n_rows, n_drawn, total, largest = np.uint64(0), 0, 0.0, 0.0
+        for i in range(n):
+            times = draws[tree, i]
+            scratch.draws[i] = times
+            scratch.label[i] = 0 if times > 0 else _NOWHERE
+            scratch.rows[n_rows] = i
+            n_rows += np.uint64(times > 0)
+            n_drawn += times
+            residual[i] = times * y[i]
+            total += residual[i]
+            largest = max(largest, abs(residual[i]))
+        packing, end = _packing(n, largest), np.int64(n_rows)
+        root_sums = scratch.carried
+        _collect(table, residual, scratch, 0, end, packing, n_columns, root_sums, None, None)
+        scratch.random[0] = seeds[tree]
+        root = Node(0, 0, 0, end, n_drawn, total)
+        _grow(table, residual, scratch, packing, root, trees, tree, None)
+
+
+@njit(**_ENTRY)
+def _new_scratch(table, n, depth, draws):
+    n_bins = table.first_bin[-1]
+    return Scratch(
+        np.empty(n + 1, np.uint32),
+        np.empty(n + 1, np.uint32),
+        np.zeros(n, np.uint16),
+        draws,
+        np.empty(n_bins),
+        np.empty(table.first_bin.shape[0] - 1),
+        np.empty(table.block_start.shape[0]),
+        np.empty(n_bins),
+        np.empty(table.block_start.shape[0]),
+        np.zeros(2 * n_bins),
+        np.empty(2),
+        np.zeros(1, np.uint64),
+        np.empty((depth + 2, 5), np.int64),
+        np.empty(depth + 2),
+        np.empty(2 * n_bins),
+        np.empty((depth + 1, 2 * n_bins)),
+    )
 
 
 @njit(**_OPTIONS)
 def _grow(table, residual, scratch, packing, root, trees, tree, learning_rate):
     """Grow one tree depth-first from the root, whose sums are ``scratch.carried``.
 
+    Without a learning rate (which is known when this is compiled) the tree changes no residuals.
+
     A split hands the place of its sums in ``levels`` to the larger child and the next free place to
     the smaller one, which is grown first; so a place per level is enough.
     """
     levels = scratch.levels
     depth = levels.shape[0] - 1
-    scratch.label[:] = 0
     _push(scratch, 0, root)
     place = 1
     while place > 0:
@@ -253,45 +301,49 @@ def _grow(table, residual, scratch, packing, root, trees, tree, learning_rate):
         node = _pop(scratch, place)
         sums = scratch.carried if node.level == 0 else levels[place]
         split = _best_split(table, residual, scratch, sums, packing, node)
-        if not split.found or _is_pure(residual, scratch.rows, node, split.gain):
-            _finish_leaf(
-                residual, scratch, sums, packing.unit, node, trees.value[tree], learning_rate
-            )
+        if not split.found or _is_pure(residual, scratch, node, split.gain):
+            value = node.total / node.n
+            _set_leaf(trees.value[tree], node.label, value)
+            if learning_rate is not None:
+                _leave(residual, scratch.rows, node, learning_rate * value)
+                _book_counts(sums, packing.unit, value, scratch.drop, scratch.growth)
             continue
         trees.feature[tree, node.label] = split.feature
         trees.threshold[tree, node.label] = split.low / 2.0 + split.high / 2.0
-        last = node.level + 1 == depth
         column = _feature_values(table, split.feature)
-        middle = _partition(scratch, node, column, split.low, not last)
-        left = Node(2 * node.label + 1, node.level + 1, node.start, middle, split.left_sum)
+        if node.level + 1 == depth:
+            values = _set_leaves(trees.value[tree], node, split)
+            if learning_rate is not None:
+                _finish_leaves(
+                    table, residual, scratch, sums, packing.unit, node, split, column, values,
+                    learning_rate,
+                )  # fmt: skip
+            continue
+        middle = _partition(scratch, node, column, split.low)
+        label, level = 2 * node.label + 1, node.level + 1
+        left_n, left_sum = split.left_n, split.left_sum
+        left = Node(label, level, node.start, middle, left_n, left_sum)
         right = Node(
-            2 * node.label + 2, node.level + 1, middle, node.end, node.total - split.left_sum
+            label + 1, level, middle, node.end, node.n - left_n, node.total - left_sum
         )
         small, large = left, right
         if 2 * (middle - node.start) > node.end - node.start:
             small, large = right, left
-        if last:
-            _finish_leaves(
-                table, residual, scratch, sums, packing.unit, small, large,
-                trees.value[tree], learning_rate,
-            )  # fmt: skip
-        else:
-            child = levels[place + 1]
-            n_columns = table.codes.shape[1]
-            _collect(
-                table, residual, scratch, small.start, small.end, packing.unit, n_columns, child
-            )
-            _subtract(sums, child, levels[place])
-            _push(scratch, place, large)
-            _push(scratch, place + 1, small)
-            place += 2
+        n_columns = table.codes.shape[1]
+        _collect(
+            table, residual, scratch, small.start, small.end, packing, n_columns,
+            levels[place + 1], sums, levels[place],
+        )  # fmt: skip
+        _push(scratch, place, large)
+        _push(scratch, place + 1, small)
+        place += 2
 
 
 @njit(inline="always", **_OPTIONS)
 def _push(scratch, place, node):
     waiting = scratch.waiting
     waiting[place, 0], waiting[place, 1] = node.label, node.level
-    waiting[place, 2], waiting[place, 3] = node.start, node.end
+    waiting[place, 2], waiting[place, 3], waiting[place, 4] = node.start, node.end, node.n
     scratch.waiting_total[place] = node.total
 
 
@@ -300,7 +352,7 @@ def _pop(scratch, place):
     waiting = scratch.waiting
     return Node(
         waiting[place, 0], waiting[place, 1], waiting[place, 2], waiting[place, 3],
-        scratch.waiting_total[place],
+        waiting[place, 4], scratch.waiting_total[place],
     )  # fmt: skip
 
 
@@ -310,35 +362,35 @@ def _pop(scratch, place):
 @njit(**_OPTIONS)
 def _best_split(table, residual, scratch, sums, packing, node):
     """The split of largest gain; ties between features are broken at random."""
-    n = node.end - node.start
-    best, ties = Candidate(-1.0, -1, 0, -1, -1, 0.0), 0
-    if n < 2:
+    n = node.n
+    best, ties = Candidate(-1.0, -1, 0, -1, -1, 0, 0.0), 0
+    if node.end - node.start < 2:
         return _complete(table, scratch.label, sums, packing.unit, node, best)
     unit, mean = packing.unit, node.total / n
     first_bin, n_fine, n_numeric = table.first_bin, table.n_fine, table.n_numeric
-    gain, bound = scratch.gain, scratch.bound
-    _bin_gains(sums, n, mean, unit, gain)
-    known = _column_maxima(gain, first_bin, n_numeric, scratch.column_gain)
-    _inner_bounds(first_bin, table.divisible, sums, n, mean, packing, bound)
-    _column_maxima(bound, first_bin, n_fine, scratch.column_bound)
+    gain = scratch.gain
+    known = _border_gains(table, sums, n, mean, unit, gain, scratch.column_gain)
+    _promises(first_bin, table.divisible, sums, n, mean, packing, _nearly(known), scratch.promise)
     for c in range(scratch.column_gain.shape[0]):
-        enough = known * (1.0 - TIE)
+        enough = _nearly(known)
         largest = scratch.column_gain[c]
-        if largest < enough and (c >= n_fine or scratch.column_bound[c] < enough):
+        if largest < enough and (
+            c >= n_fine or not _any_promise(scratch.promise, first_bin[c], first_bin[c + 1])
+        ):
             continue
         if c < n_fine:
-            candidate = _fine_candidate(table, residual, scratch, sums, unit, node, c, enough)
+            candidate = _fine_candidate(table, residual, scratch, sums, packing, node, c, enough)
             best, ties = _prefer(best, ties, candidate, scratch.random)
         elif c < n_numeric:
             j = _first_reaching(gain, first_bin[c], largest)
-            candidate = Candidate(largest, c, j, -1, -1, sums[2 * j])
+            candidate = Candidate(largest, c, j, -1, -1, _count(sums, j, unit), sums[2 * j])
             best, ties = _prefer(best, ties, candidate, scratch.random)
         else:
             for j in range(first_bin[c], first_bin[c + 1] - 1):
                 if gain[j] >= enough:
                     # The rest has the feature's lower value and goes left.
-                    rest = node.total - sums[2 * j]
-                    candidate = Candidate(gain[j], c, j, -1, -1, rest)
+                    rest_n, rest = n - _count(sums, j, unit), node.total - sums[2 * j]
+                    candidate = Candidate(gain[j], c, j, -1, -1, rest_n, rest)
                     best, ties = _prefer(best, ties, candidate, scratch.random)
         known = max(known, best.gain)
     return _complete(table, scratch.label, sums, unit, node, best)
@@ -363,81 +415,146 @@ def _gain(left_sum, left_count, n, mean):
     return excess * excess / product if product > 0.5 else -1.0
 
 
-# The next three are loops over all bins that must vectorise: one that both divides and keeps a
-# maximum does not.
+# Whether a bin's split gains more than g needs no division: (s − c T/N)² > g c (N − c). So the loops
+# over all bins, which must vectorise, look for promising ones, and only those are worked out.
+
+
+@njit(**_OPTIONS)
+def _border_gains(table, sums, n, mean, unit, gains, column_gain):
+    """The best gain at a bin of each column, where it may be the best of all; and the best of all.
+
+    Elsewhere −1. Looks at groups of columns, so that small columns cost little.
+    """
+    first_bin, groups, inverse, known = table.first_bin, table.groups, 1.0 / unit, -1.0
+    for group in range(groups.shape[0] - 1):
+        columns = range(groups[group], groups[group + 1])
+        start, end = first_bin[columns.start], first_bin[columns.stop]
+        enough = _nearly(known)
+        if known >= 0.0 and _n_reaching(sums, start, end, n, mean, inverse, enough) == 0:
+            for c in columns:
+                column_gain[c] = -1.0
+            continue
+        _bin_gains(sums, start, end, n, mean, inverse, gains)
+        for c in columns:
+            # A bundle's last bin is no split.
+            end = first_bin[c + 1] - (c >= table.n_numeric)
+            column_gain[c] = _maximum(gains, first_bin[c], end)
+            known = max(known, column_gain[c])
+    return known
 
 
 @njit(**_FAST)
-def _bin_gains(sums, n, mean, unit, gains):
-    """The gain of the split at each bin."""
-    inverse = 1.0 / unit
-    for j in range(np.uint64(gains.shape[0])):
+def _n_reaching(sums, start, end, n, mean, inverse, enough):
+    """How many splits at the bins of a range gain ``enough`` (a maximum would not vectorise)."""
+    found = 0
+    for j in range(np.uint64(start), np.uint64(end)):
+        count = np.floor(sums[j + j + _ONE] * inverse)
+        product = count * (n - count)
+        excess = sums[j + j] - count * mean
+        found += np.int64((excess * excess >= enough * product) & (product > 0.5))
+    return found
+
+
+@njit(**_FAST)
+def _bin_gains(sums, start, end, n, mean, inverse, gains):
+    """The gain of the split at each bin of a range."""
+    for j in range(np.uint64(start), np.uint64(end)):
         gains[j] = _gain(sums[j + j], np.floor(sums[j + j + _ONE] * inverse), n, mean)
 
 
 @njit(**_FAST)
-def _inner_bounds(first_bin, divisible, sums, n, mean, packing, bounds):
-    """What a split strictly inside each block of the fine columns could gain at most."""
-    unit, inverse, half = packing.unit, 1.0 / packing.unit, 0.5000000001 / packing.scale
-    for j in range(_ONE, np.uint64(bounds.shape[0])):
-        at = j + j
-        bounds[j] = _block_bound(
-            sums[at - _TWO], sums[at - _ONE], sums[at], sums[at + _ONE], divisible[j],
-            n, mean, unit, inverse, half,
-        )  # fmt: skip
-    for c in range(first_bin.shape[0]):
-        j = first_bin[c]
-        if j >= bounds.shape[0]:
-            break
-        bounds[j] = _block_bound(
-            0.0, 0.0, sums[2 * j], sums[2 * j + 1], divisible[j], n, mean, unit, inverse, half
-        )
+def _maximum(values, start, end):
+    largest = -1.0
+    for j in range(np.uint64(start), np.uint64(end)):
+        largest = max(largest, values[j])
+    return largest
 
 
 @njit(**_FAST)
-def _column_maxima(values, first_bin, n_numeric, maxima):
-    """The largest value in each column, and of them all; a bundle's last bin is no split."""
-    overall = -1.0
-    for c in range(maxima.shape[0]):
-        largest = -1.0
-        end = first_bin[c + 1] - (c >= n_numeric)
-        for j in range(np.uint64(first_bin[c]), np.uint64(end)):
-            largest = max(largest, values[j])
-        maxima[c] = largest
-        overall = max(overall, largest)
-    return overall
+def _promises(first_bin, divisible, sums, n, mean, packing, enough, promises):
+    """Not negative for each block of the fine columns that may hide a split gaining ``enough``."""
+    unit, inverse, half = packing.unit, 1.0 / packing.unit, _half(packing)
+    for j in range(_ONE, np.uint64(promises.shape[0])):
+        at = j + j
+        promises[j] = _block_promise(
+            sums[at - _TWO], sums[at - _ONE], sums[at], sums[at + _ONE], divisible[j],
+            n, mean, unit, inverse, half, enough,
+        )  # fmt: skip
+    for c in range(first_bin.shape[0]):
+        j = first_bin[c]
+        if j >= promises.shape[0]:
+            break
+        promises[j] = _block_promise(
+            0.0, 0.0, sums[2 * j], sums[2 * j + 1], divisible[j],
+            n, mean, unit, inverse, half, enough,
+        )  # fmt: skip
 
 
 @njit(inline="always", **_FAST)
-def _block_bound(sum0, weight0, sum1, weight1, divisible, n, mean, unit, inverse, half):
-    """The largest gain at a corner of the rectangle of the splits strictly inside a block."""
+def _block_promise(
+    sum0, weight0, sum1, weight1, divisible, n, mean, unit, inverse, half, enough
+):  # fmt: skip
+    """At the corners of the rectangle of the splits strictly inside a block."""
     count0, count1 = np.floor(weight0 * inverse), np.floor(weight1 * inverse)
     reach = ((weight1 - weight0) - (count1 - count0) * unit) * half
     middle = 0.5 * (sum0 + sum1)
     low, high = count0 + 1.0, count1 - 1.0
     excess_low = abs(middle - low * mean) + reach
     excess_high = abs(middle - high * mean) + reach
-    bound = max(
-        excess_low * excess_low / (low * (n - low)), excess_high * excess_high / (high * (n - high))
+    promise = max(
+        excess_low * excess_low - enough * (low * (n - low)),
+        excess_high * excess_high - enough * (high * (n - high)),
     )
-    return bound if divisible and count1 - count0 > 1.5 else -1.0
+    return promise if divisible and count1 - count0 > 1.5 else -1.0
+
+
+@njit(inline="always", **_OPTIONS)
+def _half(packing):
+    """From a packed sum of |r| to half of it, rounded up."""
+    return 0.5000000001 / packing.scale
+
+
+@njit(**_FAST)
+def _any_promise(promises, start, end):
+    found = 0
+    for j in range(np.uint64(start), np.uint64(end)):
+        found += np.int64(promises[j] >= 0.0)
+    return found > 0
+
+
+@njit(inline="always", **_OPTIONS)
+def _nearly(gain):
+    """A little less than a gain, so that what ties with it is not lost; more than −1, no gain."""
+    return gain * (1.0 - TIE)
 
 
 @njit(**_OPTIONS)
-def _fine_candidate(table, residual, scratch, sums, unit, node, column, enough):
+def _fine_candidate(table, residual, scratch, sums, packing, node, column, enough):
     """The best split of a fine column, on a border or inside a block, if it gains ``enough``."""
-    best = Candidate(enough, -1, 0, -1, -1, 0.0)
+    best = Candidate(enough, -1, 0, -1, -1, 0, 0.0)
     first, last = table.first_bin[column], table.first_bin[column + 1]
-    border_gain, bounds = scratch.column_gain[column], scratch.bound
+    border_gain, unit = scratch.column_gain[column], packing.unit
     border = last  # the bin after which the best border lies
     if border_gain >= enough:
         border = _first_reaching(scratch.gain, first, border_gain)
     for j in range(first, last):
-        if bounds[j] >= best.gain:
+        if scratch.promise[j] >= 0.0 and _still_promising(sums, j, first, node, packing, best.gain):
             best = _scan(table, residual, scratch, sums, unit, node, column, j, best)
         if j == border and _improves(border_gain, best):
-            best = Candidate(border_gain, column, j, -1, -1, sums[2 * j])
+            count = _count(sums, j, unit)
+            best = Candidate(border_gain, column, j, -1, -1, count, sums[2 * j])
     return best
+
+
+@njit(**_FAST)
+def _still_promising(sums, j, first, node, packing, enough):
+    """Whether a block holds its promise of a lower gain for ``enough``, too."""
+    sum0, weight0 = (sums[2 * j - 2], sums[2 * j - 1]) if j > first else (0.0, 0.0)
+    promise = _block_promise(
+        sum0, weight0, sums[2 * j], sums[2 * j + 1], True,
+        node.n, node.total / node.n, packing.unit, 1.0 / packing.unit, _half(packing), enough,
+    )  # fmt: skip
+    return promise >= 0.0
 
 
 @njit(**_OPTIONS)
@@ -454,14 +571,16 @@ def _scan(table, residual, scratch, sums, unit, node, column, j, best):
     """``best``, or a better split among the node's rows in block ``j`` of a fine column."""
     order, values = _sorted_rows(table, column)
     label, places = scratch.label, scratch.spare
-    n = node.end - node.start
+    n = node.n
     mean = node.total / n
     inner = j > table.first_bin[column]
     left_sum = sums[2 * j - 2] if inner else 0.0
     count = _count(sums, j - 1, unit) if inner else 0
-    found = np.uint64(0)
+    found, large = np.uint64(0), label.shape[0] > _CACHED
     for q in range(np.uint64(table.block_start[j]), np.uint64(table.block_end[j])):
         places[found] = q
+        if large:
+            prefetch(residual, np.uint64(order[q]))
         found += np.uint64(label[order[q]] == node.label)
     previous = np.int64(-1)
     for k in range(found):
@@ -473,10 +592,10 @@ def _scan(table, residual, scratch, sums, unit, node, column, j, best):
             if excess * excess >= best.gain * product:
                 gain = _gain(left_sum, np.float64(count), n, mean)
                 if _improves(gain, best):
-                    best = Candidate(gain, column, j, previous, q, left_sum)
+                    best = Candidate(gain, column, j, previous, q, count, left_sum)
         previous = q
         left_sum += residual[order[q]]
-        count += 1
+        count += _times(scratch.draws, order[q])
     return best
 
 
@@ -492,7 +611,7 @@ def _complete(table, label, sums, unit, node, best):
     c, j = best.column, best.bin
     feature, low, high = np.int64(0), np.float32(0), np.float32(0)
     if c < 0:
-        return Split(False, best.gain, feature, 0.0, low, high)
+        return Split(False, best.gain, feature, 0, 0.0, low, high)
     if c < table.n_fine:
         feature = _fine_feature(table, c)
         order, values = _sorted_rows(table, c)
@@ -516,11 +635,11 @@ def _complete(table, label, sums, unit, node, best):
     else:
         feature = table.bin_feature[j]
         low, high = table.bin_low[j], table.bin_high[j]
-    return Split(True, best.gain, feature, best.left_sum, low, high)
+    return Split(True, best.gain, feature, best.left_n, best.left_sum, low, high)
 
 
 @njit(**_OPTIONS)
-def _is_pure(residual, rows, node, gain):
+def _is_pure(residual, scratch, node, gain):
     """scikit-learn's stopping rule; the variance is at least the gain, so it is rarely needed.
 
     (Where values are huge beside their spread, scikit-learn's variance cancels to nothing and it
@@ -530,74 +649,92 @@ def _is_pure(residual, rows, node, gain):
         return False
     total, squares = 0.0, 0.0
     for q in range(node.start, node.end):
-        value = residual[rows[q]]
+        i = scratch.rows[q]
+        value = residual[i]
         total += value
-        squares += value * value
-    n = node.end - node.start
-    return squares / n - (total / n) ** 2 <= PURE
+        squares += value * value / _times(scratch.draws, i)
+    return squares / node.n - (total / node.n) ** 2 <= PURE
 
 
 # --- sums of a node -------------------------------------------------------------------------
 
 
 @njit(**_OPTIONS)
-def _collect(table, residual, scratch, start, end, unit, n_columns, sums):
-    """The sums of the rows in a range of the row list, in the first ``n_columns`` columns."""
+def _collect(table, residual, scratch, start, end, packing, n_columns, sums, parent, rest):
+    """The sums of the rows in a range of the row list, in the first ``n_columns`` columns.
+
+    If they are some of a ``parent``'s rows, also the sums of the others.
+    """
     sums[: 2 * table.first_bin[n_columns]] = 0.0
-    codes, rows, row_weight = table.codes, scratch.rows, scratch.weight
-    fine, columns = np.uint64(table.n_fine), np.uint64(n_columns)
-    for q in range(np.uint64(start), np.uint64(end)):
+    codes, rows, unit, scale = table.codes, scratch.rows, packing.unit, packing.scale
+    fine, columns, stop = np.uint64(table.n_fine), np.uint64(n_columns), np.uint64(end)
+    large = residual.shape[0] > _CACHED
+    for q in range(np.uint64(start), stop):
         i = rows[q]
-        value, weight = residual[i], row_weight[i]
+        if large and q + _AHEAD < stop:
+            prefetch(residual, np.uint64(rows[q + _AHEAD]))
+            _fetch(codes, rows[q + _AHEAD])
+        value = residual[i]
+        plain = unit * _times(scratch.draws, i)
+        weight = plain + np.ceil(abs(value) * scale)
         for c in range(fine):
-            at = np.uint64(codes[i, c])
-            sums[at] += value
-            sums[at + _ONE] += weight
+            add_pair(sums, np.uint64(codes[i, c]), value, weight)
         for c in range(fine, columns):
-            at = np.uint64(codes[i, c])
-            sums[at] += value
-            sums[at + _ONE] += unit
-    _accumulate(sums, table.first_bin, min(table.n_numeric, n_columns))
+            add_pair(sums, np.uint64(codes[i, c]), value, plain)
+    _settle(sums, table.first_bin, table.n_numeric, n_columns, parent, rest)
+
+
+@njit(inline="always", **_OPTIONS)
+def _fetch(codes, row):
+    """Ask for a row that comes up soon: the machine cannot guess the next one of a node."""
+    width, i = np.uint64(codes.shape[1]), np.uint64(row)
+    prefetch(codes, i * width)
+    prefetch(codes, i * width + width - _ONE)
 
 
 @njit(**_OPTIONS)
-def _accumulate(sums, first_bin, n_numeric):
-    """Turn the sums of numeric columns into running sums.
+def _settle(sums, first_bin, n_numeric, n_columns, parent, rest):
+    """Turn the sums of numeric columns into running sums; the rest is the ``parent``'s minus those.
 
-    A running sum waits for its last addition, so two columns are done side by side.
+    (Without a parent, which is known when this is compiled, there is no rest.) A running sum waits
+    for its last addition, so two columns are done side by side.
     """
-    for c in range(0, n_numeric, 2):
+    for c in range(0, min(n_numeric, n_columns), 2):
         a, b = np.uint64(2 * first_bin[c]), np.uint64(2 * first_bin[c + 1])
         a_end, b_end = b, b
-        if c + 1 < n_numeric:
+        if c + 1 < min(n_numeric, n_columns):
             b_end = np.uint64(2 * first_bin[c + 2])
         value_a, weight_a, value_b, weight_b = 0.0, 0.0, 0.0, 0.0
         for _ in range(min(a_end - a, b_end - b) // _TWO):
             value_a, weight_a = value_a + sums[a], weight_a + sums[a + _ONE]
             value_b, weight_b = value_b + sums[b], weight_b + sums[b + _ONE]
-            sums[a], sums[a + _ONE] = value_a, weight_a
-            sums[b], sums[b + _ONE] = value_b, weight_b
+            _write(sums, a, value_a, weight_a, parent, rest)
+            _write(sums, b, value_b, weight_b, parent, rest)
             a += _TWO
             b += _TWO
-        _run(sums, a, a_end, value_a, weight_a)
-        _run(sums, b, b_end, value_b, weight_b)
+        _run(sums, a, a_end, value_a, weight_a, parent, rest)
+        _run(sums, b, b_end, value_b, weight_b, parent, rest)
+    if parent is not None:
+        for at in range(np.uint64(2 * first_bin[n_numeric]), np.uint64(rest.shape[0])):
+            rest[at] = parent[at] - sums[at]
 
 
-@njit(inline="always", **_OPTIONS)
-def _run(sums, start, end, value, weight):
+@njit(**_OPTIONS)
+def _run(sums, start, end, value, weight, parent, rest):
     for at in range(start, end, _TWO):
         value, weight = value + sums[at], weight + sums[at + _ONE]
-        sums[at], sums[at + _ONE] = value, weight
+        _write(sums, at, value, weight, parent, rest)
 
 
 @njit(**_OPTIONS)
-def _subtract(a, b, out):
-    for j in range(out.shape[0]):
-        out[j] = a[j] - b[j]
+def _write(sums, at, value, weight, parent, rest):
+    sums[at], sums[at + _ONE] = value, weight
+    if parent is not None:
+        rest[at], rest[at + _ONE] = parent[at] - value, parent[at + _ONE] - weight
 
 
 @njit(**_OPTIONS)
-def _partition(scratch, node, column, low, relabel):
+def _partition(scratch, node, column, low):
     """Order the node's rows as left child, right child; gives the border between the two."""
     rows, spare, label = scratch.rows, scratch.spare, scratch.label
     left, right = np.uint64(node.start), np.uint64(0)
@@ -609,8 +746,7 @@ def _partition(scratch, node, column, low, relabel):
         spare[right] = i
         left += np.uint64(not goes_right)
         right += np.uint64(goes_right)
-        if relabel:
-            label[i] = first_child + np.uint16(goes_right)
+        label[i] = first_child + np.uint16(goes_right)
     middle = node.end - np.int64(right)
     for q in range(right):
         rows[np.uint64(middle) + q] = spare[q]
@@ -621,52 +757,68 @@ def _partition(scratch, node, column, low, relabel):
 
 
 @njit(**_OPTIONS)
-def _finish_leaf(residual, scratch, sums, unit, node, value_at, learning_rate):
-    """Close a node above the last level: its sums tell its part in the root's change."""
-    value = _set_leaf(residual, scratch.rows, node, value_at, learning_rate)
-    _book_counts(sums, unit, value, scratch.drop, scratch.growth)
-
-
-@njit(**_OPTIONS)
-def _finish_leaves(table, residual, scratch, sums, unit, small, large, value_at, learning_rate):
-    """Close two sisters on the last level.
-
-    All rows of their parent are booked with the larger leaf's value, from the parent's counts; then
-    the smaller leaf's rows are corrected one by one.
-    """
-    large_value = _set_leaf(residual, scratch.rows, large, value_at, learning_rate)
-    small_value = _set_leaf(residual, scratch.rows, small, value_at, learning_rate)
-    _book_counts(sums, unit, large_value, scratch.drop, scratch.growth)
-    change, change_abs = small_value - large_value, abs(small_value) - abs(large_value)
-    _book_rows(table, scratch, small, change, change_abs)
-
-
-@njit(**_OPTIONS)
-def _set_leaf(residual, rows, node, value_at, learning_rate):
-    """Write a leaf's value at its left-most place of the last level; step its rows' residuals."""
-    value = node.total / (node.end - node.start)
+def _set_leaf(value_at, label, value):
+    """Write a leaf's value at its left-most place of the last level."""
     n_leaves = value_at.shape[0]
-    place = node.label
+    place = label
     while place + 1 < n_leaves:
         place = 2 * place + 1
     value_at[place + 1 - n_leaves] = value
-    step = learning_rate * value
-    for q in range(np.uint64(node.start), np.uint64(node.end)):
-        residual[rows[q]] -= step
-    return value
 
 
 @njit(**_OPTIONS)
-def _book_rows(table, scratch, node, change, change_abs):
-    """Add a change to the bins of a node's rows; that of |r| matters in fine columns alone."""
-    codes, rows, pairs = table.codes, scratch.rows, scratch.row_changes
-    fine, all_columns = np.uint64(table.n_fine), np.uint64(codes.shape[1])
+def _set_leaves(value_at, node, split):
+    """Write the values of a node's two children on the last level, and give them."""
+    left = split.left_sum / split.left_n
+    right = (node.total - split.left_sum) / (node.n - split.left_n)
+    _set_leaf(value_at, 2 * node.label + 1, left)
+    _set_leaf(value_at, 2 * node.label + 2, right)
+    return left, right
+
+
+@njit(**_OPTIONS)
+def _finish_leaves(
+    table, residual, scratch, sums, unit, node, split, column, values, learning_rate
+):  # fmt: skip
+    """Take the steps of two sisters on the last level off their rows, and book them.
+
+    All rows are booked with the larger leaf's value, from the parent's counts; then the smaller
+    leaf's rows are corrected one by one.
+    """
+    rows, spare, low = scratch.rows, scratch.spare, split.low
+    small_is_right = 2 * split.left_n > node.n
+    small, large = (values[1], values[0]) if small_is_right else values
+    # No branch in the loop: it would be taken half of the time.
+    steps, n_small, flip = scratch.steps, np.uint64(0), np.uint64(not small_is_right)
+    steps[0], steps[1] = learning_rate * values[0], learning_rate * values[1]
     for q in range(np.uint64(node.start), np.uint64(node.end)):
         i = rows[q]
+        goes_right = np.uint64(column[i] > low)
+        residual[i] -= steps[goes_right]
+        spare[n_small] = i
+        n_small += goes_right ^ flip
+    _book_counts(sums, unit, large, scratch.drop, scratch.growth)
+    _book_rows(table, spare, n_small, small - large, abs(small) - abs(large), scratch.row_changes)
+
+
+@njit(**_OPTIONS)
+def _leave(residual, rows, node, step):
+    """Take a leaf's step off its rows' residuals."""
+    for q in range(np.uint64(node.start), np.uint64(node.end)):
+        residual[rows[q]] -= step
+
+
+@njit(**_OPTIONS)
+def _book_rows(table, rows, n_rows, change, change_abs, pairs):
+    """Add a change to the bins of some rows; that of |r| matters in fine columns alone."""
+    codes, fine, all_columns = table.codes, np.uint64(table.n_fine), np.uint64(table.codes.shape[1])
+    large = codes.shape[0] > _CACHED
+    for q in range(n_rows):
+        i = rows[q]
+        if large and q + _AHEAD < n_rows:
+            _fetch(codes, rows[q + _AHEAD])
         for c in range(fine):
-            at = np.uint64(codes[i, c])
-            pairs[at] += change
-            pairs[at + _ONE] += change_abs
+            add_pair(pairs, np.uint64(codes[i, c]), change, change_abs)
         for c in range(fine, all_columns):
             pairs[np.uint64(codes[i, c])] += change
 
@@ -731,21 +883,33 @@ def _feature_values(table, feature):
 
 @njit(inline="always", **_OPTIONS)
 def _fine_feature(table, c):
-    return table.fine_features[c] if c < table.n_fine - 1 else table.features.shape[0]
+    return table.fine_features[c] if c < table.order.shape[0] else table.features.shape[0]
 
 
 @njit(inline="always", **_OPTIONS)
 def _sorted_rows(table, c):
-    if c < table.n_fine - 1:
+    if c < table.order.shape[0]:
         return table.order[c], table.values[c]
     return table.f_order, table.f_values
 
 
 @njit(**_OPTIONS)
-def _weigh(residual, weight, packing):
-    unit, scale = packing.unit, packing.scale
-    for i in range(residual.shape[0]):
-        weight[i] = unit + np.ceil(abs(residual[i]) * scale)
+def _times(draws, i):
+    """How often row i was drawn; whether that is known at all is known when this is compiled."""
+    if draws is None:
+        return 1
+    return np.int64(draws[i])
+
+
+@njit(**_OPTIONS)
+def _unit(n):
+    return 2.0 ** (52 - np.ceil(np.log2(n + 1.0)))
+
+
+@njit(**_OPTIONS)
+def _packing(n, largest):
+    """For ``n`` draws of residuals up to ``largest``."""
+    return Packing(_unit(n), min(_unit(n) / 4.0 / (n + 1.0) / largest, 1e200))
 
 
 # --- prediction ------------------------------------------------------------------------------
@@ -753,18 +917,16 @@ def _weigh(residual, weight, packing):
 
 @njit(**_ENTRY)
 def predict(trees, learning_rate, rows, out):
-    """Add Σ lr · leaf value for float32 ``rows`` (n, d + 1), f last, to ``out`` (n,)."""
-    n_trees, n_inner = trees.feature.shape
-    depth = 0
-    while (1 << depth) - 1 < n_inner:
-        depth += 1
-    for i in range(rows.shape[0]):
-        for tree in range(n_trees):
-            node = 0
-            for _ in range(depth):
-                value = rows[i, trees.feature[tree, node]]
-                node = 2 * node + 1 + (value > trees.threshold[tree, node])
-            out[i] += learning_rate * trees.value[tree, node - n_inner]
+    """Add Σ lr · leaf value for float32 ``rows`` (n, d), f last if there is one, to ``out`` (n,)."""
+    feature, threshold, leaf_value = trees.feature, trees.threshold, trees.value
+    n_inner = np.uint64(feature.shape[1])
+    for i in range(np.uint64(rows.shape[0])):
+        for tree in range(np.uint64(feature.shape[0])):
+            node = np.uint64(0)
+            while node < n_inner:
+                value = rows[i, np.uint64(feature[tree, node])]
+                node = node + node + _ONE + np.uint64(value > threshold[tree, node])
+            out[i] += learning_rate * leaf_value[tree, node - n_inner]
 
 
 @njit(**_ENTRY)

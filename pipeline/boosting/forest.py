@@ -1,0 +1,106 @@
+"""scikit-learn's random forest on the exact kernel."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pipeline.boosting.arrays import Floats
+from pipeline.boosting.engines.exact.forest import bootstrap, grow_forest
+
+
+class ExactRandomForestRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """RandomForestRegressor(n_estimators, max_depth=max_depth): the same trees, many times faster.
+
+    The same ``random_state`` draws the same bootstrap samples as in scikit-learn, and every tree is
+    grown by the same rules, with one difference: where two splits are equally good, scikit-learn
+    takes the one that the order of its features and its rounding errors prefer, and this class one
+    at random.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Trees.
+    max_depth : int, default=5
+        Their depth, 1 to 12 (a tree is stored whole; scikit-learn's default, no limit, is not
+        offered).
+    oob_score : bool, default=False
+        Whether to predict each training row by the trees whose sample it is not in.
+    n_jobs : int or None, default=None
+        Threads for `fit`, as in scikit-learn; the trees do not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seeds the samples and ties between equally good splits.
+
+    Attributes
+    ----------
+    forest_ : the fitted trees.
+    oob_prediction_ : (n,) array, if ``oob_score``; NaN for rows in every tree's sample.
+    oob_score_ : their R², if ``oob_score``.
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        max_depth: int = 5,
+        oob_score: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.oob_score = oob_score
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Grow the forest on X (n, d) and y (n,)."""
+        check_scalar(self.n_estimators, "n_estimators", Integral, min_val=1)
+        check_scalar(self.max_depth, "max_depth", Integral, min_val=1)
+        validated: Any = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        rows, target = validated[0], validated[1].astype(np.float64)
+        random = check_random_state(self.random_state)
+        # One number a tree, drawn as scikit-learn draws it.
+        states = [random.randint(np.iinfo(np.int32).max) for _ in range(self.n_estimators)]
+        self.forest_ = grow_forest(
+            rows, target, states, self.max_depth, effective_n_jobs(self.n_jobs)
+        )
+        if self.oob_score:
+            self.oob_prediction_ = self._out_of_bag(rows, states)
+            known = ~np.isnan(self.oob_prediction_)
+            if not known.all():
+                warnings.warn(
+                    f"{(~known).sum()} of {len(known)} rows are in the sample of every tree and "
+                    "have no out-of-bag prediction (NaN); more trees would give them one",
+                    stacklevel=2,
+                )
+            enough = known.sum() > 1
+            self.oob_score_ = (
+                float(r2_score(target[known], self.oob_prediction_[known])) if enough else np.nan
+            )
+        return self
+
+    def predict(self, X: ArrayLike) -> Floats:
+        """The mean of the trees' values, (n,), for the rows of X (n, d)."""
+        check_is_fitted(self)
+        return self.forest_.predict(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _out_of_bag(self, rows: Floats, states: list[int]) -> Floats:
+        """Each row's mean over the trees that did not draw it, (n,)."""
+        total, count = np.zeros(len(rows)), np.zeros(len(rows))
+        for tree, state in enumerate(states):
+            outside = bootstrap([state], len(rows))[0] == 0
+            total[outside] += self.forest_.predict_tree(rows[outside], tree)
+            count += outside
+        with np.errstate(invalid="ignore"):
+            return total / count
