@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
@@ -70,7 +71,8 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
         start = classifier_forest(seed) if self.init is None else clone(self.init)
         self.init_ = start.fit(rows, codes)
         settings = TreeSettings(self.n_trees, self.max_depth, self.learning_rate)
-        fitter = make_engine(self.engine, settings).bind(rows)
+        n_threads = effective_n_jobs(self.n_jobs)
+        fitter = make_engine(self.engine, settings, n_threads).bind(rows)
         f0 = self._start(rows)
         rescaling = LogLossAdaptive() if self.rescaling == "adaptive" else resolve(self.rescaling)
         self.steps_ = list(

@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_random_state, check_scalar
@@ -33,6 +34,7 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         max_depth: int = 3,
         learning_rate: float = 0.1,
         engine: str = "exact",
+        n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_rounds = n_rounds
@@ -43,6 +45,7 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         self.max_depth = max_depth
         self.learning_rate = learning_rate
         self.engine = engine
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
 
@@ -67,6 +70,9 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
     engine : {"exact", "sklearn"}, default="exact"
         Who fits the trees, also those of the paper's forest: a compiled kernel, or scikit-learn
         itself; the trees are the same.
+    n_jobs : int or None, default=None
+        Threads that the exact engine uses for a large table, as in scikit-learn; the result does
+        not depend on it.
     random_state : int, RandomState or None, default=None
         Seeds the initial forest and ties between equally good splits.
 
@@ -89,7 +95,9 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
         rows, y = _typed(validate_data(self, X, y, dtype=np.float64, y_numeric=True))
         seed = seed_of(self.random_state)
         engine = make_engine(
-            self.engine, TreeSettings(self.n_trees, self.max_depth, self.learning_rate)
+            self.engine,
+            TreeSettings(self.n_trees, self.max_depth, self.learning_rate),
+            effective_n_jobs(self.n_jobs),
         )
         if initial_prediction is None:
             self.init_ = self._initial(seed).fit(rows, y)

@@ -1,4 +1,4 @@
-"""splitmix64 (Steele, Lea and Flood, 2014) for compiled code: a hash of an integer, and a stream.
+"""splitmix64 (Steele, Lea and Flood, 2014) for compiled code: a hash of an integer.
 
 Inlined by numba, so that a caller's own compiler options hold inside. (A caller's compiled cache
 does not see this file change: `make clean` after changing it.)
@@ -16,10 +16,3 @@ def mix(z):
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
-
-
-@njit(inline="always")
-def following(state):
-    """The next number of the stream whose state is ``state[0]``, which moves on."""
-    state[0] += GOLDEN_GAMMA
-    return mix(state[0])

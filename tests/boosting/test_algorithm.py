@@ -38,8 +38,9 @@ def plain_algorithm_1(rows, y, strategy, eta, n_rounds, seed):
 def test_trajectory_equals_ten_plain_lines_of_sklearn(name, engine, strategy, paper_split):
     X, y, *_ = paper_split(name)
     expected = plain_algorithm_1(X, y, strategy, eta=0.5, n_rounds=4, seed=3)
+    forest = RandomForestRegressor(100, max_depth=5, random_state=3)
     model = MulticalibrationBoostingRegressor(
-        4, rescaling=strategy, engine=engine, random_state=3
+        4, rescaling=strategy, init=forest, engine=engine, random_state=3
     ).fit(X, y)
     for ours, theirs in zip(model.staged_predict(X), expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-10)

@@ -14,7 +14,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 
 from pipeline.boosting import MulticalibrationBoostingRegressor
 from pipeline.boosting.engines import TreeSettings, make_engine
-from pipeline.boosting.engines.exact import columns
+from pipeline.boosting.engines.exact import columns, engine
 
 NAMES = ["diabetes", "german", "crime", "california", "adult"]
 
@@ -316,6 +316,22 @@ def test_threads_share_a_prepared_matrix_without_disturbing_each_other(paper_spl
     np.testing.assert_array_equal(alone, together)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("depth", [1, 3, 6])
+def test_a_team_of_threads_grows_the_same_trees_to_the_last_bit(depth, monkeypatch):
+    monkeypatch.setattr(engine, "WORTH_A_TEAM", 1)
+    kinds = ["continuous", "ties", "many ties", "binary", "integers", "crowded"]
+    size = TreeSettings(12, depth)
+    for seed, n in enumerate((2, 7, 300, 4000)):
+        rng, X = table(seed, n, kinds, one_hot=5, duplicated=True)
+        f, y = rng.normal(size=n), rng.integers(-3, 4, n) + 1e-3 * rng.normal(size=n)
+        runs = [make_engine("exact", size, k).bind(X).fit(f, y, seed) for k in (1, 2, 3)]
+        for ensemble, values in runs[1:]:
+            np.testing.assert_array_equal(values, runs[0][1])
+            for ours, alone in zip(ensemble.trees, runs[0][0].trees, strict=True):
+                np.testing.assert_array_equal(ours, alone)
+
+
 def test_same_seed_gives_the_same_bits_and_inputs_stay_untouched(paper_split):
     X, y, X_test, _ = paper_split("german")
     f = X[:, 3].copy()
@@ -357,6 +373,6 @@ def test_blocks_cover_all_rows_in_order_and_end_only_at_legal_splits(values, ste
     assert (np.diff(blocks.values) >= 0).all()
     assert blocks.starts[0] == 0
     assert blocks.starts[-1] == len(column)
-    assert len(blocks.starts) - 1 <= 2 * n_blocks + 2
+    assert len(blocks.starts) - 1 <= columns.most_blocks(len(column), n_blocks)
     for border in blocks.starts[1:-1]:
         assert blocks.values[border] > blocks.values[border - 1] + np.float32(1e-7)

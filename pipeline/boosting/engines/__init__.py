@@ -6,17 +6,17 @@ from pipeline.boosting.engines.base import Engine, Ensemble, Fitter, TreeSetting
 from pipeline.boosting.engines.exact import ExactEngine
 from pipeline.boosting.engines.sklearn import SklearnEngine
 
-ENGINES: dict[str, Callable[[TreeSettings], Engine]] = {
+ENGINES: dict[str, Callable[[TreeSettings, int], Engine]] = {
     "exact": ExactEngine,
     "sklearn": SklearnEngine,
 }
 
 
-def make_engine(name: str, settings: TreeSettings) -> Engine:
-    """The engine called ``name``."""
+def make_engine(name: str, settings: TreeSettings, n_threads: int = 1) -> Engine:
+    """The engine called ``name``, which may use some threads for a large table."""
     if name not in ENGINES:
         raise ValueError(f"engine={name!r}: must be one of {', '.join(ENGINES)}")
-    return ENGINES[name](settings)
+    return ENGINES[name](settings, n_threads)
 
 
 __all__ = [

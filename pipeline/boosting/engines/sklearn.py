@@ -87,9 +87,10 @@ class SklearnFitter:
 
 @dataclass(frozen=True)
 class SklearnEngine:
-    """``engine="sklearn"``."""
+    """``engine="sklearn"``, which has one thread."""
 
     settings: TreeSettings
+    n_threads: int = 1
 
     def bind(self, X: Floats) -> SklearnFitter:
         """See `Engine`."""

@@ -31,6 +31,7 @@ from pipeline.boosting.arrays import Flags, Float32s, Floats, Ints
 
 Rows = NDArray[np.uint32]
 Bins = NDArray[np.uint16]
+Codes = NDArray[np.uint16] | NDArray[np.uint32]
 
 # scikit-learn's: closer values count as equal. (Compiled into the kernel, whose cache does not see
 # this file change: `make clean` after changing it.)
@@ -110,7 +111,7 @@ class Layout:
     """
 
     features: Float32s
-    codes: NDArray[np.uint16] | NDArray[np.uint32]
+    codes: Codes
     first_bin: Ints
     groups: Ints
     fine_features: Ints
@@ -321,7 +322,7 @@ def _n_shares(n, least, factor):
 def _sort(column, order, values):
     """The rows of a float32 column in the order of their values, and the values.
 
-    A radix sort: stable, so that the order of ties is the same on every machine, and in linear time.
+    A radix sort: stable, so that ties have the same order on every machine, and in linear time.
     """
     n = column.shape[0]
     bits, low = column.view(np.uint32), np.uint64(2**32 - 1)

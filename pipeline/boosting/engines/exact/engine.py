@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,16 +14,19 @@ from pipeline.boosting.engines.base import TreeSettings
 from pipeline.boosting.engines.exact import kernel
 from pipeline.boosting.engines.exact.columns import Layout, as_float32, prepare
 from pipeline.boosting.engines.exact.tables import with_f
+from pipeline.boosting.engines.exact.team import Team
+from pipeline.boosting.engines.exact.trees import Trees, find_leaves, predict
 
 MAX_DEPTH = 12  # a tree is stored whole, 2^depth leaves
 LARGEST_RESIDUAL = 1e140  # sums of squares stay finite
+WORTH_A_TEAM = 2**16  # rows from which on threads gain more by sharing than they lose by waiting
 
 
 @dataclass(frozen=True)
 class ExactEnsemble:
     """Fitted trees over (x, f); ``start`` is the mean of the residuals they were fitted to."""
 
-    trees: kernel.Trees
+    trees: Trees
     n_features: int  # f not counted
     start: float
     learning_rate: float
@@ -33,7 +37,7 @@ class ExactEnsemble:
             raise ValueError(f"X: has shape {X.shape} instead of (n, {self.n_features})")
         rows = np.column_stack([as_float32(X, "X"), as_float32(f, "f")])
         out = np.full(len(rows), self.start)
-        kernel.predict(self.trees, self.learning_rate, rows, out)
+        predict(self.trees, self.learning_rate, rows, out)
         return out
 
 
@@ -44,22 +48,23 @@ class ExactGrower:
     table: kernel.Table
     settings: TreeSettings
     seed: int
-    grown: list[kernel.Trees] = field(default_factory=list)
+    n_threads: int = 1
+    grown: list[Trees] = field(default_factory=list)
 
     def grow(self, residual: Floats) -> NDArray[np.intp]:
         """See `Grower`."""
         check_finite(residual, len(self.table.f), "residual", LARGEST_RESIDUAL)
-        tree, depth = kernel.Trees.empty(1, self.settings.max_depth), self.settings.max_depth
-        seed = np.uint64(self.seed + (len(self.grown) << 32))
-        kernel.grow_trees(self.table, residual.copy(), tree, depth, 0.0, seed)
+        one = TreeSettings(1, self.settings.max_depth, 0.0)
+        seed = self.seed + (len(self.grown) << 32)
+        tree = grow(self.table, residual.copy(), one, seed, self.n_threads)
         leaves = np.empty(len(residual), np.intp)
-        kernel.find_leaves(self.table, tree, leaves)
+        find_leaves(self.table, tree, leaves)
         self.grown.append(tree)
         return leaves
 
     def ensemble(self, values: Sequence[Floats]) -> ExactEnsemble:
         """See `Grower`."""
-        trees = kernel.Trees.empty(len(self.grown), self.settings.max_depth)
+        trees = Trees.empty(len(self.grown), self.settings.max_depth)
         for k, (tree, of_leaves) in enumerate(zip(self.grown, values, strict=True)):
             trees.feature[k], trees.threshold[k] = tree.feature[0], tree.threshold[0]
             trees.value[k, : len(of_leaves)] = of_leaves
@@ -73,6 +78,7 @@ class ExactFitter:
 
     layout: Layout
     settings: TreeSettings
+    n_threads: int = 1
 
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[ExactEnsemble, Floats]:
         """Fit a round; see `Fitter`."""
@@ -80,37 +86,54 @@ class ExactFitter:
         start = float(np.average(residual))
         left = residual - start
         table = with_f(self.layout, f)
-        settings = self.settings
-        trees = kernel.Trees.empty(settings.n_trees, settings.max_depth)
-        kernel.grow_trees(
-            table, left, trees, settings.max_depth, settings.learning_rate, np.uint64(seed)
-        )
+        trees = grow(table, left, self.settings, seed, self.n_threads)
         n_features = len(self.layout.features)
-        return ExactEnsemble(trees, n_features, start, settings.learning_rate), residual - left
+        return ExactEnsemble(trees, n_features, start, self.settings.learning_rate), residual - left
 
     def grower(self, f: Floats, seed: int) -> ExactGrower:
         """See `Fitter`."""
-        return ExactGrower(with_f(self.layout, f), self.settings, seed)
+        return ExactGrower(with_f(self.layout, f), self.settings, seed, self.n_threads)
 
 
 @dataclass(frozen=True)
 class ExactEngine:
-    """``engine="exact"``."""
+    """``engine="exact"``; a large table is fitted by ``n_threads`` threads, to the same bits."""
 
     settings: TreeSettings
+    n_threads: int = 1
 
     def bind(self, X: Floats) -> ExactFitter:
         """See `Engine`."""
         check_depth(self.settings.max_depth)
-        return ExactFitter(prepare(X), self.settings)
+        return ExactFitter(prepare(X), self.settings, self.n_threads)
+
+
+def grow(
+    table: kernel.Table, residual: Floats, settings: TreeSettings, seed: int, n_threads: int
+) -> Trees:
+    """Grow trees to residual (n,), which is left with what remains of it."""
+    n_trees, depth, rate = settings.n_trees, settings.max_depth, settings.learning_rate
+    members: list[Team | None] = [None]
+    if n_threads > 1 and len(residual) >= WORTH_A_TEAM:
+        members = [*kernel.team_for(table, n_threads, depth)]
+    filled = [Trees.empty(n_trees, depth) for _ in members]
+
+    def work(member: Team | None, trees: Trees) -> None:
+        kernel.grow_trees(table, residual, trees, depth, rate, np.uint64(seed), member)
+
+    if len(members) == 1:
+        work(members[0], filled[0])
+    else:
+        # All members in other threads, so that none waits for one whom Ctrl-C has taken away.
+        with ThreadPoolExecutor(n_threads) as pool:
+            list(pool.map(work, members, filled))
+    return filled[0]
 
 
 def check_depth(max_depth: int) -> None:
     """Refuse trees that cannot be stored whole."""
     if not 1 <= max_depth <= MAX_DEPTH:
-        raise ValueError(
-            f"max_depth={max_depth}: must be from 1 to {MAX_DEPTH} for engine='exact'"
-        )
+        raise ValueError(f"max_depth={max_depth}: must be from 1 to {MAX_DEPTH} for engine='exact'")
 
 
 def check_finite(values: Floats, n: int, name: str, largest: float) -> None:

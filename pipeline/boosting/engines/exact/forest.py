@@ -14,6 +14,7 @@ from pipeline.boosting.engines.exact import kernel
 from pipeline.boosting.engines.exact.columns import as_float32, prepare
 from pipeline.boosting.engines.exact.engine import LARGEST_RESIDUAL, check_depth, check_finite
 from pipeline.boosting.engines.exact.tables import without_f
+from pipeline.boosting.engines.exact.trees import Trees, predict
 
 _SAMPLES_BYTES = 2**25  # how much memory the samples of a batch of trees may take
 
@@ -24,7 +25,7 @@ Draws = NDArray[np.uint8]
 class ExactForest:
     """Fitted trees over x; their values are offsets from ``mean``."""
 
-    trees: kernel.Trees
+    trees: Trees
     n_features: int
     mean: float
 
@@ -34,13 +35,13 @@ class ExactForest:
 
     def predict_tree(self, X: Floats, tree: int) -> Floats:
         """One tree's values, (n,)."""
-        return self._sum(X, kernel.Trees(*(part[tree : tree + 1] for part in self.trees)), 1.0)
+        return self._sum(X, self.trees.some(slice(tree, tree + 1)), 1.0)
 
-    def _sum(self, X: Floats, trees: kernel.Trees, share: float) -> Floats:
+    def _sum(self, X: Floats, trees: Trees, share: float) -> Floats:
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise ValueError(f"X: has shape {X.shape} instead of (n, {self.n_features})")
         out = np.full(len(X), self.mean)
-        kernel.predict(trees, share, as_float32(X, "X"), out)
+        predict(trees, share, as_float32(X, "X"), out)
         return out
 
 
@@ -69,15 +70,14 @@ def grow_forest(
     check_finite(y, n, "y", LARGEST_RESIDUAL)
     mean = float(y.mean())
     centred = y - mean
-    trees = kernel.Trees.empty(len(random_states), max_depth)
+    trees = Trees.empty(len(random_states), max_depth)
     at_once = max(1, min(_SAMPLES_BYTES // max(n, 1), -(-len(random_states) // n_threads)))
 
     def grow(first: int) -> None:
         some = slice(first, first + at_once)
         states = random_states[some]
-        batch = kernel.Trees(*(part[some] for part in trees))
-        seeds = np.array(states, np.uint64)
-        kernel.grow_forest(table, centred, bootstrap(states, n), batch, max_depth, seeds)
+        draws, seeds = bootstrap(states, n), np.array(states, np.uint64)
+        kernel.grow_forest(table, centred, draws, trees.some(some), max_depth, seeds)
 
     with ThreadPoolExecutor(n_threads) as pool:
         list(pool.map(grow, range(0, len(random_states), at_once)))

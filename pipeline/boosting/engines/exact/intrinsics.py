@@ -1,4 +1,4 @@
-"""Two machine instructions that numba has no name for.
+"""Machine instructions that numba has no name for.
 
 (The kernel's compiled cache does not see this file change: `make clean` after changing it.)
 """
@@ -13,9 +13,7 @@ from numba.extending import intrinsic
 
 
 @intrinsic
-def add_pair(
-    typing_context: Any, array: Any, at: Any, first: Any, second: Any
-) -> tuple[Any, Any]:
+def add_pair(typing_context: Any, array: Any, at: Any, first: Any, second: Any) -> tuple[Any, Any]:
     """Add ``first`` to ``array[at]`` and ``second`` to ``array[at + 1]``, float64, as one vector.
 
     One load, addition and store instead of two each: numba's compiler does not find such pairs.
@@ -46,12 +44,35 @@ def prefetch(typing_context: Any, array: Any, at: Any) -> tuple[Any, Any]:
         place = _address(context, builder, signature, arguments, arguments[1])
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        name = "llvm.prefetch.p0i8"
+        function = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
         read, keep, data = (ir.Constant(number, k) for k in (0, 3, 1))
         builder.call(function, [builder.bitcast(place, byte), read, keep, data])
         return context.get_dummy_value()
 
     return types.void(array, types.uint64), generate
+
+
+@intrinsic
+def fetch_add(typing_context: Any, array: Any, at: Any, value: Any) -> tuple[Any, Any]:
+    """Add to ``array[at]``, int64, whoever else does at the same time; gives what was there."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _address(context, builder, signature, arguments, arguments[1])
+        return builder.atomic_rmw("add", place, arguments[2], "acq_rel")
+
+    return types.int64(array, types.uint64, types.int64), generate
+
+
+@intrinsic
+def look_at(typing_context: Any, array: Any, at: Any) -> tuple[Any, Any]:
+    """``array[at]``, int64, as it is now, and all that was written before it became that."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _address(context, builder, signature, arguments, arguments[1])
+        return builder.load_atomic(place, "acquire", align=8)
+
+    return types.int64(array, types.uint64), generate
 
 
 def _address(context: Any, builder: Any, signature: Any, arguments: Any, at: Any) -> Any:

@@ -36,6 +36,12 @@ all sums of the second term. Both parts are integers and their sums stay below 2
 and subtracting them is exact: count = ⌊weight / unit⌋, A ≤ (weight − count · unit) / scale. In the
 other columns, which need no A, a row weighs `unit`.
 
+Threads. A team of threads may grow a tree together: all of them walk the same nodes and decide the
+same, from sums that they collect together. Each takes some columns (of sums, of candidates) or some
+of a node's rows (to move them, to step their residuals), and they wait for each other before one
+reads what another wrote. Every number is added up by one thread, in the same order as by one alone,
+so that the trees do not depend on how many there are.
+
 Ties. Candidates whose gains agree to 1e-11 are tied. Within a feature the lowest threshold wins, as
 in scikit-learn; between features the seed decides, as there.
 """
@@ -50,7 +56,17 @@ from numpy.typing import NDArray
 
 from pipeline.boosting.engines.exact.columns import FEATURE_THRESHOLD
 from pipeline.boosting.engines.exact.intrinsics import add_pair, prefetch
-from pipeline.boosting.splitmix import following
+from pipeline.boosting.engines.exact.team import (
+    Team,
+    best_told,
+    forget,
+    leads,
+    part,
+    part_of,
+    tell,
+    wait,
+)
+from pipeline.boosting.splitmix import GOLDEN_GAMMA, mix
 
 TIE = 1e-11
 # scikit-learn makes a leaf of a node whose variance is at most this.
@@ -95,30 +111,6 @@ class Table(NamedTuple):
     divisible: NDArray[np.bool_]  # whether a fine bin has more than one value
 
 
-class Trees(NamedTuple):
-    """Complete binary trees in heap order: node k's children are 2k + 1 and 2k + 2.
-
-    A row goes left where its feature is at most the threshold. Nodes below a leaf send everything
-    left, and the leaf's value stands at the left-most place of the last level.
-
-    feature, threshold : (n_trees, 2^depth − 1);  value : (n_trees, 2^depth).
-    """
-
-    feature: NDArray[np.int32]
-    threshold: NDArray[np.float64]
-    value: NDArray[np.float64]
-
-    @classmethod
-    def empty(cls, n_trees: int, depth: int) -> Trees:
-        """Trees that send every row to a leaf of value 0."""
-        inner = (1 << depth) - 1
-        return cls(
-            np.zeros((n_trees, inner), np.int32),
-            np.full((n_trees, inner), np.inf),
-            np.zeros((n_trees, inner + 1)),
-        )
-
-
 class Split(NamedTuple):
     """A chosen split: rows with value ≤ ``low`` go left; no row has a value between the two."""
 
@@ -147,6 +139,9 @@ class Candidate(NamedTuple):
     left_sum: float
 
 
+_CANDIDATE_FIELDS = len(Candidate._fields)
+
+
 class Node(NamedTuple):
     """A node whose sums are in hand: a range of the row list and its label.
 
@@ -168,6 +163,23 @@ class Packing(NamedTuple):
     scale: float
 
 
+class Memory(NamedTuple):
+    """Working memory that the threads of a team have in common; see `Scratch`.
+
+    other : like ``spare``;  candidates : of each member and fine column, the fields of `Candidate`;
+    both only for a team.
+    """
+
+    rows: NDArray[np.uint32]
+    spare: NDArray[np.uint32]
+    other: NDArray[np.uint32]
+    label: NDArray[np.uint16]
+    row_changes: NDArray[np.float64]
+    carried: NDArray[np.float64]
+    levels: NDArray[np.float64]
+    candidates: NDArray[np.float64]
+
+
 class Scratch(NamedTuple):
     """Working memory of a fit, so that growing a tree allocates nothing."""
 
@@ -175,6 +187,8 @@ class Scratch(NamedTuple):
     spare: NDArray[np.uint32]
     label: NDArray[np.uint16]
     draws: NDArray[np.uint8] | None  # how often each row was drawn; None: every row once
+    team: Team | None  # None: one thread
+    places: NDArray[np.uint32]  # of a node's rows in a block
     gain: NDArray[np.float64]  # of the split at each bin, where it matters
     column_gain: NDArray[np.float64]
     promise: NDArray[np.float64]  # of the splits inside each fine bin: whether to look there
@@ -192,39 +206,47 @@ class Scratch(NamedTuple):
 
 
 @njit(**_ENTRY)
-def grow_trees(table, residual, trees, depth, learning_rate, seed):
+def grow_trees(table, residual, trees, depth, learning_rate, seed, team):
     """Fit trees to ``residual`` (n,), which is left with what remains; fills ``trees``.
+
+    ``team`` is None, or one of several that are called at the same time on the same residuals, each
+    with ``trees`` of its own (all are filled alike).
 
     Gives nothing back: numba crashes where Ctrl-C comes while it turns results into Python objects.
     """
     n = residual.shape[0]
-    scratch = _new_scratch(table, n, depth, None)
-    scratch.random[0] = seed
+    scratch = _new_scratch(table, n, depth, None, team)
     carried = scratch.carried
     packing = Packing(_unit(n), 1.0)
     everything = 2 * table.first_bin[table.n_fine] - 2  # f's last bin holds all rows
     fresh = 0.0  # the packed Σ|r| when the bounds were last made anew
     former = 0.0  # max|r| when all columns were last summed anew
     for tree in range(trees.feature.shape[0]):
-        for i in range(n):
+        start, end = part(team, 0, n)
+        for i in range(start, end):
             scratch.rows[i] = i
-        scratch.label[:] = 0
+            scratch.label[i] = 0
+        wait(team)
         unit = packing.unit
         if tree == 0 or carried[everything + 1] - n * unit > (1.0 + STALE) * fresh:
-            largest = np.abs(residual).max()
+            largest = _largest(residual)
             if largest == 0.0:
                 break  # nothing left to fit: the remaining trees are zero
             packing = _packing(n, largest)
             n_columns = table.n_fine  # the others are carried well enough until residuals shrink
             if tree == 0 or largest < SHRUNK * former:
                 n_columns, former = table.codes.shape[1], largest
+            wait(team)  # for those who still look at the old sums
             _collect(table, residual, scratch, 0, n, packing, n_columns, carried, None, None)
             fresh = carried[everything + 1] - n * unit
         scratch.drop[:] = 0.0
         scratch.growth[:] = 0.0
+        scratch.random[0] = mix(seed + GOLDEN_GAMMA * np.uint64(tree + 1))
         root = Node(0, 0, 0, n, n, carried[everything])
         _grow(table, residual, scratch, packing, root, trees, tree, learning_rate)
-        _carry(table, scratch, packing, learning_rate)
+        if leads(team):
+            _carry(table, scratch, packing, learning_rate)
+        wait(team)
 
 
 @njit(**_ENTRY)
@@ -238,7 +260,7 @@ def grow_forest(table, y, draws, trees, depth, seeds):
     """
     n = y.shape[0]
     residual = np.empty(n)
-    scratch = _new_scratch(table, n, depth, np.empty(n, np.uint8))
+    scratch = _new_scratch(table, n, depth, np.empty(n, np.uint8), None)
     n_columns = table.codes.shape[1]
     for tree in range(draws.shape[0]):
         n_rows, n_drawn, total, largest = np.uint64(0), 0, 0.0, 0.0
@@ -255,31 +277,63 @@ def grow_forest(table, y, draws, trees, depth, seeds):
         packing, end = _packing(n, largest), np.int64(n_rows)
         root_sums = scratch.carried
         _collect(table, residual, scratch, 0, end, packing, n_columns, root_sums, None, None)
-        scratch.random[0] = seeds[tree]
+        scratch.random[0] = mix(seeds[tree])
         root = Node(0, 0, 0, end, n_drawn, total)
         _grow(table, residual, scratch, packing, root, trees, tree, None)
 
 
+def team_for(table: Table, size: int, depth: int) -> list[Team]:
+    """The members of a team that fits a table."""
+    n_bins = int(table.first_bin[-1])
+    return Team.gather(
+        size, _new_memory.py_func(len(table.codes), n_bins, depth, size, table.n_fine)
+    )
+
+
 @njit(**_ENTRY)
-def _new_scratch(table, n, depth, draws):
-    n_bins = table.first_bin[-1]
-    return Scratch(
+def _new_memory(n, n_bins, depth, n_members, n_fine):
+    return Memory(
         np.empty(n + 1, np.uint32),
         np.empty(n + 1, np.uint32),
+        np.empty(n + 1 if n_members > 1 else 0, np.uint32),
         np.zeros(n, np.uint16),
+        np.zeros(2 * n_bins),
+        np.empty(2 * n_bins),
+        np.empty((depth + 1, 2 * n_bins)),
+        np.empty((n_members, n_fine, _CANDIDATE_FIELDS)),
+    )
+
+
+@njit(**_ENTRY)
+def _memory_of(team, n, n_bins, depth, n_fine):
+    if team is None:
+        return _new_memory(n, n_bins, depth, 1, n_fine)
+    return team.memory
+
+
+@njit(**_ENTRY)
+def _new_scratch(table, n, depth, draws, team):
+    n_bins, n_fine_bins = table.first_bin[-1], table.block_start.shape[0]
+    memory = _memory_of(team, n, n_bins, depth, table.n_fine)
+    return Scratch(
+        memory.rows,
+        memory.spare,
+        memory.label,
         draws,
+        team,
+        np.empty(n + 1, np.uint32),
         np.empty(n_bins),
         np.empty(table.first_bin.shape[0] - 1),
-        np.empty(table.block_start.shape[0]),
+        np.empty(n_fine_bins),
         np.empty(n_bins),
-        np.empty(table.block_start.shape[0]),
-        np.zeros(2 * n_bins),
+        np.empty(n_fine_bins),
+        memory.row_changes,
         np.empty(2),
         np.zeros(1, np.uint64),
         np.empty((depth + 2, 5), np.int64),
         np.empty(depth + 2),
-        np.empty(2 * n_bins),
-        np.empty((depth + 1, 2 * n_bins)),
+        memory.carried,
+        memory.levels,
     )
 
 
@@ -301,12 +355,17 @@ def _grow(table, residual, scratch, packing, root, trees, tree, learning_rate):
         node = _pop(scratch, place)
         sums = scratch.carried if node.level == 0 else levels[place]
         split = _best_split(table, residual, scratch, sums, packing, node)
-        if not split.found or _is_pure(residual, scratch, node, split.gain):
+        is_leaf = not split.found or _is_pure(residual, scratch, node, split.gain)
+        forget(scratch.team)
+        wait(scratch.team)  # before labels and residuals change
+        if is_leaf:
             value = node.total / node.n
             _set_leaf(trees.value[tree], node.label, value)
             if learning_rate is not None:
-                _leave(residual, scratch.rows, node, learning_rate * value)
+                start, end = part(scratch.team, node.start, node.end)
+                _leave(residual, scratch.rows, start, end, learning_rate * value)
                 _book_counts(sums, packing.unit, value, scratch.drop, scratch.growth)
+                wait(scratch.team)
             continue
         trees.feature[tree, node.label] = split.feature
         trees.threshold[tree, node.label] = split.low / 2.0 + split.high / 2.0
@@ -319,13 +378,11 @@ def _grow(table, residual, scratch, packing, root, trees, tree, learning_rate):
                     learning_rate,
                 )  # fmt: skip
             continue
-        middle = _partition(scratch, node, column, split.low)
+        middle = _partition(scratch.team, scratch, node, column, split.low)
         label, level = 2 * node.label + 1, node.level + 1
         left_n, left_sum = split.left_n, split.left_sum
         left = Node(label, level, node.start, middle, left_n, left_sum)
-        right = Node(
-            label + 1, level, middle, node.end, node.n - left_n, node.total - left_sum
-        )
+        right = Node(label + 1, level, middle, node.end, node.n - left_n, node.total - left_sum)
         small, large = left, right
         if 2 * (middle - node.start) > node.end - node.start:
             small, large = right, left
@@ -362,49 +419,52 @@ def _pop(scratch, place):
 @njit(**_OPTIONS)
 def _best_split(table, residual, scratch, sums, packing, node):
     """The split of largest gain; ties between features are broken at random."""
-    n = node.n
-    best, ties = Candidate(-1.0, -1, 0, -1, -1, 0, 0.0), 0
+    n, best = node.n, Candidate(-1.0, -1, 0, -1, -1, 0, 0.0)
     if node.end - node.start < 2:
         return _complete(table, scratch.label, sums, packing.unit, node, best)
-    unit, mean = packing.unit, node.total / n
+    unit, mean, gain = packing.unit, node.total / n, scratch.gain
     first_bin, n_fine, n_numeric = table.first_bin, table.n_fine, table.n_numeric
-    gain = scratch.gain
+    lot = mix(scratch.random[0] + GOLDEN_GAMMA * np.uint64(node.label + 1))
     known = _border_gains(table, sums, n, mean, unit, gain, scratch.column_gain)
-    _promises(first_bin, table.divisible, sums, n, mean, packing, _nearly(known), scratch.promise)
+    enough = _nearly(known)
+    _promises(first_bin, table.divisible, sums, n, mean, packing, enough, scratch.promise)
+    _scan_together(scratch.team, table, residual, scratch, sums, packing, node, enough)
     for c in range(scratch.column_gain.shape[0]):
-        enough = _nearly(known)
-        largest = scratch.column_gain[c]
-        if largest < enough and (
-            c >= n_fine or not _any_promise(scratch.promise, first_bin[c], first_bin[c + 1])
-        ):
-            continue
+        largest, enough = scratch.column_gain[c], _nearly(max(known, best.gain))
         if c < n_fine:
-            candidate = _fine_candidate(table, residual, scratch, sums, packing, node, c, enough)
-            best, ties = _prefer(best, ties, candidate, scratch.random)
+            candidate = _fine_candidate(
+                scratch.team, table, residual, scratch, sums, packing, node, c, enough
+            )
+            best = _prefer(table, best, candidate, lot)
+        elif largest < enough:
+            continue
         elif c < n_numeric:
             j = _first_reaching(gain, first_bin[c], largest)
             candidate = Candidate(largest, c, j, -1, -1, _count(sums, j, unit), sums[2 * j])
-            best, ties = _prefer(best, ties, candidate, scratch.random)
+            best = _prefer(table, best, candidate, lot)
         else:
             for j in range(first_bin[c], first_bin[c + 1] - 1):
                 if gain[j] >= enough:
                     # The rest has the feature's lower value and goes left.
                     rest_n, rest = n - _count(sums, j, unit), node.total - sums[2 * j]
                     candidate = Candidate(gain[j], c, j, -1, -1, rest_n, rest)
-                    best, ties = _prefer(best, ties, candidate, scratch.random)
-        known = max(known, best.gain)
+                    best = _prefer(table, best, candidate, lot)
     return _complete(table, scratch.label, sums, unit, node, best)
 
 
 @njit(**_OPTIONS)
-def _prefer(best, ties, candidate, random):
-    """The better of two candidates; of k tied ones each is kept with probability 1/k."""
+def _prefer(table, best, candidate, lot):
+    """The better of two candidates; of tied ones, that whose feature draws the lower lot.
+
+    A lot depends on the seed, the tree, the node and the feature, and not on other candidates.
+    """
     if candidate.column < 0 or (best.column >= 0 and candidate.gain < best.gain * (1.0 - TIE)):
-        return best, ties
+        return best
     if best.column < 0 or candidate.gain > best.gain * (1.0 + TIE):
-        return candidate, 1
-    ties += 1
-    return (candidate, ties) if following(random) % np.uint64(ties) == 0 else (best, ties)
+        return candidate
+    ours = mix(lot ^ np.uint64(_feature(table, best)))
+    theirs = mix(lot ^ np.uint64(_feature(table, candidate)))
+    return candidate if theirs < ours else best
 
 
 @njit(inline="always", **_FAST)
@@ -415,7 +475,7 @@ def _gain(left_sum, left_count, n, mean):
     return excess * excess / product if product > 0.5 else -1.0
 
 
-# Whether a bin's split gains more than g needs no division: (s − c T/N)² > g c (N − c). So the loops
+# Whether a bin's split gains more than g needs no division: (s − c T/N)² > g c (N − c). So loops
 # over all bins, which must vectorise, look for promising ones, and only those are worked out.
 
 
@@ -529,17 +589,87 @@ def _nearly(gain):
 
 
 @njit(**_OPTIONS)
-def _fine_candidate(table, residual, scratch, sums, packing, node, column, enough):
+def _scan_together(team, table, residual, scratch, sums, packing, node, enough):
+    """Each member of a team finds the candidates in its share of every fine column."""
+    if team is not None:
+        for c in range(table.n_fine):
+            first, last = _share_of_bins(team, scratch.promise, table.first_bin, c)
+            found = _range_candidate(
+                table, residual, scratch, sums, packing, node, c, enough, first, last
+            )
+            _note(team.memory.candidates[team.me, c], found)
+        wait(team)
+
+
+@njit(**_OPTIONS)
+def _share_of_bins(team, promises, first_bin, column):
+    """The bins of a column that are this member's: as many promising ones as the others have."""
+    start, end, total = first_bin[column], first_bin[column + 1], 0
+    for j in range(start, end):
+        total += promises[j] >= 0.0
+    some, more = part(team, 0, total)
+    first = _after_promising(promises, start, end, some)
+    return first, end if team.me == team.size - 1 else _after_promising(promises, start, end, more)
+
+
+@njit(**_OPTIONS)
+def _after_promising(promises, start, end, count):
+    """The bin after the first ``count`` promising ones."""
+    j = start
+    while count > 0 and j < end:
+        count -= promises[j] >= 0.0
+        j += 1
+    return j
+
+
+@njit(**_OPTIONS)
+def _fine_candidate(team, table, residual, scratch, sums, packing, node, column, enough):
     """The best split of a fine column, on a border or inside a block, if it gains ``enough``."""
+    if team is None:
+        first, last = table.first_bin[column], table.first_bin[column + 1]
+        return _range_candidate(
+            table, residual, scratch, sums, packing, node, column, enough, first, last
+        )
     best = Candidate(enough, -1, 0, -1, -1, 0, 0.0)
-    first, last = table.first_bin[column], table.first_bin[column + 1]
-    border_gain, unit = scratch.column_gain[column], packing.unit
-    border = last  # the bin after which the best border lies
-    if border_gain >= enough:
+    for member in range(team.size):
+        found = _noted(team.memory.candidates[member, column])
+        if found.column >= 0 and _improves(found.gain, best):
+            best = found
+    return best
+
+
+@njit(**_OPTIONS)
+def _note(fields, found):
+    fields[0], fields[1], fields[2], fields[3] = found.gain, found.column, found.bin, found.before
+    fields[4], fields[5], fields[6] = found.after, found.left_n, found.left_sum
+
+
+@njit(**_OPTIONS)
+def _noted(fields):
+    return Candidate(
+        fields[0], np.int64(fields[1]), np.int64(fields[2]), np.int64(fields[3]),
+        np.int64(fields[4]), np.int64(fields[5]), fields[6],
+    )  # fmt: skip
+
+
+@njit(**_OPTIONS)
+def _range_candidate(
+    table, residual, scratch, sums, packing, node, column, enough, start, end
+):  # fmt: skip
+    """The best split at some bins of a fine column or inside them, if it gains ``enough``."""
+    best = Candidate(enough, -1, 0, -1, -1, 0, 0.0)
+    first, unit = table.first_bin[column], packing.unit
+    border_gain, border = scratch.column_gain[column], table.first_bin[column + 1]
+    if border_gain >= enough:  # after this bin lies the best border
         border = _first_reaching(scratch.gain, first, border_gain)
-    for j in range(first, last):
-        if scratch.promise[j] >= 0.0 and _still_promising(sums, j, first, node, packing, best.gain):
+    elif not _any_promise(scratch.promise, start, end):
+        return best
+    for j in range(start, end):
+        if scratch.promise[j] >= 0.0 and _still_promising(
+            sums, j, first, node, packing, max(best.gain, _nearly(_nearly(best_told(scratch.team))))
+        ):
             best = _scan(table, residual, scratch, sums, unit, node, column, j, best)
+            tell(scratch.team, best.gain)
         if j == border and _improves(border_gain, best):
             count = _count(sums, j, unit)
             best = Candidate(border_gain, column, j, -1, -1, count, sums[2 * j])
@@ -570,7 +700,7 @@ def _first_reaching(gains, first, gain):
 def _scan(table, residual, scratch, sums, unit, node, column, j, best):
     """``best``, or a better split among the node's rows in block ``j`` of a fine column."""
     order, values = _sorted_rows(table, column)
-    label, places = scratch.label, scratch.spare
+    label, places = scratch.label, scratch.places
     n = node.n
     mean = node.total / n
     inner = j > table.first_bin[column]
@@ -609,11 +739,10 @@ def _improves(gain, best):
 def _complete(table, label, sums, unit, node, best):
     """The split of a candidate: its feature and the node's neighbouring values around it."""
     c, j = best.column, best.bin
-    feature, low, high = np.int64(0), np.float32(0), np.float32(0)
+    low, high = np.float32(0), np.float32(0)
     if c < 0:
-        return Split(False, best.gain, feature, 0, 0.0, low, high)
+        return Split(False, best.gain, 0, 0, 0.0, low, high)
     if c < table.n_fine:
-        feature = _fine_feature(table, c)
         order, values = _sorted_rows(table, c)
         before, after = best.before, best.after
         if before < 0:  # on the border after a block
@@ -624,7 +753,6 @@ def _complete(table, label, sums, unit, node, best):
                 after += 1
         low, high = values[before], values[after]
     elif c < table.n_numeric:
-        feature = table.coarse_features[c - table.n_fine]
         count = _count(sums, j, unit)
         below, above = j, j + 1
         while below > table.first_bin[c] and _count(sums, below - 1, unit) == count:
@@ -633,9 +761,19 @@ def _complete(table, label, sums, unit, node, best):
             above += 1
         low, high = table.bin_low[below], table.bin_low[above]
     else:
-        feature = table.bin_feature[j]
         low, high = table.bin_low[j], table.bin_high[j]
+    feature = _feature(table, best)
     return Split(True, best.gain, feature, best.left_n, best.left_sum, low, high)
+
+
+@njit(**_OPTIONS)
+def _feature(table, candidate):
+    c = candidate.column
+    if c < table.n_fine:
+        return table.fine_features[c] if c < table.order.shape[0] else table.features.shape[0]
+    if c < table.n_numeric:
+        return table.coarse_features[c - table.n_fine]
+    return table.bin_feature[candidate.bin]
 
 
 @njit(**_OPTIONS)
@@ -665,10 +803,13 @@ def _collect(table, residual, scratch, start, end, packing, n_columns, sums, par
 
     If they are some of a ``parent``'s rows, also the sums of the others.
     """
-    sums[: 2 * table.first_bin[n_columns]] = 0.0
+    first, last = part(scratch.team, 0, n_columns)
+    first_bin, n_fine, n_numeric = table.first_bin, table.n_fine, table.n_numeric
+    sums[2 * first_bin[first] : 2 * first_bin[last]] = 0.0
     codes, rows, unit, scale = table.codes, scratch.rows, packing.unit, packing.scale
-    fine, columns, stop = np.uint64(table.n_fine), np.uint64(n_columns), np.uint64(end)
-    large = residual.shape[0] > _CACHED
+    fine = range(np.uint64(first), np.uint64(min(last, n_fine)))
+    others = range(np.uint64(max(first, n_fine)), np.uint64(last))
+    large, stop = residual.shape[0] > _CACHED, np.uint64(end)
     for q in range(np.uint64(start), stop):
         i = rows[q]
         if large and q + _AHEAD < stop:
@@ -677,11 +818,15 @@ def _collect(table, residual, scratch, start, end, packing, n_columns, sums, par
         value = residual[i]
         plain = unit * _times(scratch.draws, i)
         weight = plain + np.ceil(abs(value) * scale)
-        for c in range(fine):
+        for c in fine:
             add_pair(sums, np.uint64(codes[i, c]), value, weight)
-        for c in range(fine, columns):
+        for c in others:
             add_pair(sums, np.uint64(codes[i, c]), value, plain)
-    _settle(sums, table.first_bin, table.n_numeric, n_columns, parent, rest)
+    _settle(sums, first_bin, first, min(last, n_numeric), parent, rest)
+    if parent is not None:
+        for at in range(2 * first_bin[max(first, n_numeric)], 2 * first_bin[max(last, n_numeric)]):
+            rest[at] = parent[at] - sums[at]
+    wait(scratch.team)
 
 
 @njit(inline="always", **_OPTIONS)
@@ -693,16 +838,16 @@ def _fetch(codes, row):
 
 
 @njit(**_OPTIONS)
-def _settle(sums, first_bin, n_numeric, n_columns, parent, rest):
+def _settle(sums, first_bin, first, last, parent, rest):
     """Turn the sums of numeric columns into running sums; the rest is the ``parent``'s minus those.
 
     (Without a parent, which is known when this is compiled, there is no rest.) A running sum waits
     for its last addition, so two columns are done side by side.
     """
-    for c in range(0, min(n_numeric, n_columns), 2):
+    for c in range(first, last, 2):
         a, b = np.uint64(2 * first_bin[c]), np.uint64(2 * first_bin[c + 1])
         a_end, b_end = b, b
-        if c + 1 < min(n_numeric, n_columns):
+        if c + 1 < last:
             b_end = np.uint64(2 * first_bin[c + 2])
         value_a, weight_a, value_b, weight_b = 0.0, 0.0, 0.0, 0.0
         for _ in range(min(a_end - a, b_end - b) // _TWO):
@@ -714,9 +859,6 @@ def _settle(sums, first_bin, n_numeric, n_columns, parent, rest):
             b += _TWO
         _run(sums, a, a_end, value_a, weight_a, parent, rest)
         _run(sums, b, b_end, value_b, weight_b, parent, rest)
-    if parent is not None:
-        for at in range(np.uint64(2 * first_bin[n_numeric]), np.uint64(rest.shape[0])):
-            rest[at] = parent[at] - sums[at]
 
 
 @njit(**_OPTIONS)
@@ -734,23 +876,51 @@ def _write(sums, at, value, weight, parent, rest):
 
 
 @njit(**_OPTIONS)
-def _partition(scratch, node, column, low):
+def _partition(team, scratch, node, column, low):
     """Order the node's rows as left child, right child; gives the border between the two."""
-    rows, spare, label = scratch.rows, scratch.spare, scratch.label
-    left, right = np.uint64(node.start), np.uint64(0)
+    rows, spare = scratch.rows, scratch.spare
+    if team is None:
+        right = _separate(scratch, node, node.start, node.end, column, low, rows, node.start, spare)
+        middle = node.end - right
+        _copy(spare, 0, right, rows, middle)
+        return middle
+    start, end = part(team, node.start, node.end)
+    other = team.memory.other
+    right = _separate(scratch, node, start, end, column, low, spare, start, other[start:])
+    team.counts[team.me] = right
+    wait(team)
+    all_right, right_before = 0, 0
+    for member in range(team.size):
+        right_before += team.counts[member] if member < team.me else 0
+        all_right += team.counts[member]
+    middle = node.end - all_right
+    _copy(spare, start, end - start - right, rows, start - right_before)
+    _copy(other, start, right, rows, middle + right_before)
+    wait(team)
+    return middle
+
+
+@njit(**_OPTIONS)
+def _separate(scratch, node, start, end, column, low, lefts, at, rights):
+    """Write some rows of a node to ``lefts``, from ``at`` on, or ``rights``, which are counted."""
+    rows, label = scratch.rows, scratch.label
+    left, right = np.uint64(at), np.uint64(0)
     first_child = np.uint16(2 * node.label + 1)
-    for q in range(np.uint64(node.start), np.uint64(node.end)):
+    for q in range(np.uint64(start), np.uint64(end)):
         i = rows[q]
         goes_right = column[i] > low
-        rows[left] = i
-        spare[right] = i
+        lefts[left] = i
+        rights[right] = i
         left += np.uint64(not goes_right)
         right += np.uint64(goes_right)
         label[i] = first_child + np.uint16(goes_right)
-    middle = node.end - np.int64(right)
-    for q in range(right):
-        rows[np.uint64(middle) + q] = spare[q]
-    return middle
+    return np.int64(right)
+
+
+@njit(**_OPTIONS)
+def _copy(source, start, size, target, at):
+    for q in range(np.uint64(size)):
+        target[np.uint64(at) + q] = source[np.uint64(start) + q]
 
 
 # --- leaves, and what they do to the next root ------------------------------------------------
@@ -789,37 +959,61 @@ def _finish_leaves(
     small_is_right = 2 * split.left_n > node.n
     small, large = (values[1], values[0]) if small_is_right else values
     # No branch in the loop: it would be taken half of the time.
-    steps, n_small, flip = scratch.steps, np.uint64(0), np.uint64(not small_is_right)
+    steps, flip = scratch.steps, np.uint64(not small_is_right)
     steps[0], steps[1] = learning_rate * values[0], learning_rate * values[1]
-    for q in range(np.uint64(node.start), np.uint64(node.end)):
+    start, end = part(scratch.team, node.start, node.end)
+    to = np.uint64(start)
+    for q in range(np.uint64(start), np.uint64(end)):
         i = rows[q]
         goes_right = np.uint64(column[i] > low)
         residual[i] -= steps[goes_right]
-        spare[n_small] = i
-        n_small += goes_right ^ flip
+        spare[to] = i
+        to += goes_right ^ flip
     _book_counts(sums, unit, large, scratch.drop, scratch.growth)
-    _book_rows(table, spare, n_small, small - large, abs(small) - abs(large), scratch.row_changes)
+    change, change_abs = small - large, abs(small) - abs(large)
+    _book_small(scratch.team, table, scratch, node, np.int64(to) - start, change, change_abs)
 
 
 @njit(**_OPTIONS)
-def _leave(residual, rows, node, step):
-    """Take a leaf's step off its rows' residuals."""
-    for q in range(np.uint64(node.start), np.uint64(node.end)):
+def _book_small(team, table, scratch, node, n_small, change, change_abs):
+    """Correct the bins of the rows in the smaller leaf, which lie where each member put them."""
+    n_columns = table.codes.shape[1]
+    if team is None:
+        _book_rows(table, scratch, node.start, n_small, 0, n_columns, change, change_abs)
+        return
+    team.counts[team.me] = n_small
+    wait(team)
+    first, last = part(team, 0, n_columns)
+    for member in range(team.size):
+        start, _ = part_of(member, team.size, node.start, node.end)
+        _book_rows(table, scratch, start, team.counts[member], first, last, change, change_abs)
+    wait(team)
+
+
+@njit(**_OPTIONS)
+def _leave(residual, rows, start, end, step):
+    """Take a leaf's step off the residuals of some of its rows."""
+    for q in range(np.uint64(start), np.uint64(end)):
         residual[rows[q]] -= step
 
 
 @njit(**_OPTIONS)
-def _book_rows(table, rows, n_rows, change, change_abs, pairs):
-    """Add a change to the bins of some rows; that of |r| matters in fine columns alone."""
-    codes, fine, all_columns = table.codes, np.uint64(table.n_fine), np.uint64(table.codes.shape[1])
-    large = codes.shape[0] > _CACHED
-    for q in range(n_rows):
+def _book_rows(table, scratch, start, n_rows, first, last, change, change_abs):
+    """Add a change to some columns' bins of rows that lie in ``spare``.
+
+    That of |r| matters in fine columns alone.
+    """
+    codes, rows, pairs = table.codes, scratch.spare, scratch.row_changes
+    fine = range(np.uint64(first), np.uint64(min(last, table.n_fine)))
+    others = range(np.uint64(max(first, table.n_fine)), np.uint64(last))
+    large, end = codes.shape[0] > _CACHED, np.uint64(start + n_rows)
+    for q in range(np.uint64(start), end):
         i = rows[q]
-        if large and q + _AHEAD < n_rows:
+        if large and q + _AHEAD < end:
             _fetch(codes, rows[q + _AHEAD])
-        for c in range(fine):
+        for c in fine:
             add_pair(pairs, np.uint64(codes[i, c]), change, change_abs)
-        for c in range(fine, all_columns):
+        for c in others:
             pairs[np.uint64(codes[i, c])] += change
 
 
@@ -882,11 +1076,6 @@ def _feature_values(table, feature):
 
 
 @njit(inline="always", **_OPTIONS)
-def _fine_feature(table, c):
-    return table.fine_features[c] if c < table.order.shape[0] else table.features.shape[0]
-
-
-@njit(inline="always", **_OPTIONS)
 def _sorted_rows(table, c):
     if c < table.order.shape[0]:
         return table.order[c], table.values[c]
@@ -902,6 +1091,14 @@ def _times(draws, i):
 
 
 @njit(**_OPTIONS)
+def _largest(residual):
+    largest = 0.0
+    for value in residual:
+        largest = max(largest, abs(value))
+    return largest
+
+
+@njit(**_OPTIONS)
 def _unit(n):
     return 2.0 ** (52 - np.ceil(np.log2(n + 1.0)))
 
@@ -910,33 +1107,3 @@ def _unit(n):
 def _packing(n, largest):
     """For ``n`` draws of residuals up to ``largest``."""
     return Packing(_unit(n), min(_unit(n) / 4.0 / (n + 1.0) / largest, 1e200))
-
-
-# --- prediction ------------------------------------------------------------------------------
-
-
-@njit(**_ENTRY)
-def predict(trees, learning_rate, rows, out):
-    """Add Σ lr · leaf value for float32 ``rows`` (n, d), f last if there is one, to ``out`` (n,)."""
-    feature, threshold, leaf_value = trees.feature, trees.threshold, trees.value
-    n_inner = np.uint64(feature.shape[1])
-    for i in range(np.uint64(rows.shape[0])):
-        for tree in range(np.uint64(feature.shape[0])):
-            node = np.uint64(0)
-            while node < n_inner:
-                value = rows[i, np.uint64(feature[tree, node])]
-                node = node + node + _ONE + np.uint64(value > threshold[tree, node])
-            out[i] += learning_rate * leaf_value[tree, node - n_inner]
-
-
-@njit(**_ENTRY)
-def find_leaves(table, trees, out):
-    """The leaf of the first of ``trees`` that each training row falls into, to ``out`` (n,)."""
-    features, f, n_inner = table.features, table.f, trees.feature.shape[1]
-    for i in range(out.shape[0]):
-        node = 0
-        while node < n_inner:
-            j = trees.feature[0, node]
-            value = features[j, i] if j < features.shape[0] else f[i]
-            node = 2 * node + 1 + (value > trees.threshold[0, node])
-        out[i] = node - n_inner

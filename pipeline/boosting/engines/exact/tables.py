@@ -1,4 +1,4 @@
-"""A prepared matrix as the flat arrays of compiled code, with a round's f in its place or without."""
+"""A prepared matrix as the flat arrays of compiled code, with a round's f or without."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from pipeline.boosting.arrays import Float32s, Floats
 from pipeline.boosting.engines.exact import kernel
-from pipeline.boosting.engines.exact.columns import Blocks, Layout, Rows, as_float32, cut
+from pipeline.boosting.engines.exact.columns import Blocks, Codes, Layout, as_float32, cut
 
 
 def with_f(layout: Layout, f: Floats) -> kernel.Table:
@@ -27,7 +27,7 @@ def without_f(layout: Layout) -> kernel.Table:
     return _table(layout, layout.codes, np.empty(0, np.float32), Blocks.nothing())
 
 
-def _table(layout: Layout, codes: Rows, f: Float32s, blocks: Blocks) -> kernel.Table:
+def _table(layout: Layout, codes: Codes, f: Float32s, blocks: Blocks) -> kernel.Table:
     n_fine = layout.n_fine + (layout.f_width > 0)
     unused = np.full(layout.f_width - len(blocks.starts) + 1, len(f))  # empty, behind all rows
     return kernel.Table(

@@ -1,0 +1,67 @@
+"""Trees as arrays, and what they say of rows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+_ONE = np.uint64(1)
+_ENTRY: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+
+
+class Trees(NamedTuple):
+    """Complete binary trees in heap order: node k's children are 2k + 1 and 2k + 2.
+
+    A row goes left where its feature is at most the threshold. Nodes below a leaf send everything
+    left, and the leaf's value stands at the left-most place of the last level.
+
+    feature, threshold : (n_trees, 2^depth − 1);  value : (n_trees, 2^depth).
+    """
+
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    value: NDArray[np.float64]
+
+    @classmethod
+    def empty(cls, n_trees: int, depth: int) -> Trees:
+        """Trees that send every row to a leaf of value 0."""
+        inner = (1 << depth) - 1
+        return cls(
+            np.zeros((n_trees, inner), np.int32),
+            np.full((n_trees, inner), np.inf),
+            np.zeros((n_trees, inner + 1)),
+        )
+
+    def some(self, which: slice) -> Trees:
+        """A view of some of the trees."""
+        return Trees(self.feature[which], self.threshold[which], self.value[which])
+
+
+@njit(**_ENTRY)
+def predict(trees, learning_rate, rows, out):
+    """Add Σ lr · leaf value for float32 ``rows`` (n, d), with f last if any, to ``out`` (n,)."""
+    feature, threshold, leaf_value = trees.feature, trees.threshold, trees.value
+    n_inner = np.uint64(feature.shape[1])
+    for i in range(np.uint64(rows.shape[0])):
+        for tree in range(np.uint64(feature.shape[0])):
+            node = np.uint64(0)
+            while node < n_inner:
+                value = rows[i, np.uint64(feature[tree, node])]
+                node = node + node + _ONE + np.uint64(value > threshold[tree, node])
+            out[i] += learning_rate * leaf_value[tree, node - n_inner]
+
+
+@njit(**_ENTRY)
+def find_leaves(table, trees, out):
+    """The leaf of the first of ``trees`` that each training row falls into, to ``out`` (n,)."""
+    features, f, n_inner = table.features, table.f, trees.feature.shape[1]
+    for i in range(out.shape[0]):
+        node = 0
+        while node < n_inner:
+            j = trees.feature[0, node]
+            value = features[j, i] if j < features.shape[0] else f[i]
+            node = 2 * node + 1 + (value > trees.threshold[0, node])
+        out[i] = node - n_inner
