@@ -78,7 +78,9 @@ verify-data: setup ## compare the bundled snapshot with OpenML, cell by cell (ne
 bench: setup ## speed of the exact engine against scikit-learn, LightGBM and XGBoost (half an hour)
 	@$(INSTALL) -e '.[bench]'
 	$(RUN) scripts/bench.py rounds
-	$(RUN) scripts/bench.py scaling
+	$(RUN) scripts/bench.py forest
+	$(RUN) scripts/bench.py threads
+	$(RUN) scripts/bench.py growth
 	$(RUN) scripts/bench.py grid
 	$(RUN) scripts/bench.py audit
 

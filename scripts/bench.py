@@ -1,33 +1,42 @@
-"""How fast is the exact engine? CPU seconds of one round's 100 trees, side by side in one run.
+"""How fast is the exact engine? CPU seconds side by side in one run.
 
-    python scripts/bench.py rounds    the paper's datasets, against scikit-learn, LightGBM, XGBoost
-    python scripts/bench.py scaling   10^3 to 10^6 rows x 20 columns, with a figure
+    python scripts/bench.py rounds    a round's 100 trees on the paper's datasets, against
+                                      scikit-learn, LightGBM and XGBoost
+    python scripts/bench.py forest    the initial forest, against scikit-learn's
+    python scripts/bench.py growth    over rows, columns, depth and trees, with a figure; memory
+    python scripts/bench.py threads   one and two threads on a large table (wall-clock)
     python scripts/bench.py grid      whole runs (f_0, 20 rounds, audits) of one seed, both engines
     python scripts/bench.py audit     error, floor, p-value and segments of 10^4 to 10^6 rows
 
-One thread; the best of several repetitions; only ratios within one run mean anything. LightGBM has
-a bin for every value (so that it may choose every split that scikit-learn may; up to its limit of
-65535 bins), XGBoost its exact greedy method; both grow trees of scikit-learn's shape.
+One thread but for `threads`; only ratios within one run mean anything. A ratio is that of the best
+repetitions, with that of the medians in brackets. LightGBM has a bin for every value (so that it
+may choose every split that scikit-learn may; up to its limit of 65535 bins), XGBoost its exact
+greedy method; both grow trees of scikit-learn's shape.
 
 A round is what Algorithm 1 asks for: new values of f, then trees. The exact engine lays X out once
 per split ("prepare", apart, for the 60 rounds of three strategies); the others take the whole table
-each time, because f is one of its columns. The scaling study, of a single round, counts everything.
+each time, because f is one of its columns. The study of growth, of one round, counts all of it.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 
 from pipeline.analysis.style import STRATEGIES
-from pipeline.boosting import audit_predictions
+from pipeline.boosting import ExactRandomForestRegressor, audit_predictions
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.audit import Auditor
 from pipeline.boosting.engines import Fitter, TreeSettings, make_engine
@@ -40,59 +49,72 @@ from pipeline.runs.provenance import cpu_model
 from pipeline.runs.run import CommonGround, run
 
 NAMES = ("diabetes", "german", "crime", "california", "adult")
-N_TREES, DEPTH, RATE = 100, 3, 0.1
+SETTINGS = TreeSettings(100, 3, 0.1)
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Of one work: the best of its repetitions and their median."""
+
+    best: float
+    median: float
+
+    def over(self, other: Seconds) -> str:
+        """How many times as long as another, by the best and (by the median)."""
+        return f"{self.best / other.best:.1f} ({self.median / other.median:.1f})"
 
 
 def cpu_seconds(
-    work: Callable[[], object], budget: float = 4.0, at_most: int = 500, at_least: int = 3
-) -> float:
-    """The least CPU time of ``work`` over as many repetitions as fit the budget."""
-    best, spent = np.inf, 0.0
-    for repetition in range(at_most):
-        before = time.process_time()
+    work: Callable[[], object],
+    budget: float = 4.0,
+    at_most: int = 500,
+    at_least: int = 3,
+    clock: Callable[[], float] = time.process_time,
+) -> Seconds:
+    """The CPU time of ``work`` over as many repetitions as fit the budget."""
+    taken: list[float] = []
+    while len(taken) < at_most and (sum(taken) <= budget or len(taken) < at_least):
+        before = clock()
         work()
-        took = time.process_time() - before
-        best, spent = min(best, took), spent + took
-        if spent > budget and repetition + 1 >= at_least:
-            break
-    return best
+        taken.append(clock() - before)
+    return Seconds(float(np.min(taken)), float(np.median(taken)))
 
 
-def with_exact(X: Floats, f: Floats, y: Floats) -> Callable[[], object]:
-    fitter = preparing(X)()
+Rival = Callable[[Floats, Floats, Floats, TreeSettings], Callable[[], object]]
+
+
+def with_exact(X: Floats, f: Floats, y: Floats, settings: TreeSettings) -> Callable[[], object]:
+    fitter = preparing(X, settings)()
     fitter.fit(f, y, 0)  # compiled code is loaded
     return lambda: fitter.fit(f, y, 0)
 
 
-def preparing(X: Floats) -> Callable[[], Fitter]:
-    return lambda: make_engine("exact", TreeSettings(N_TREES, DEPTH, RATE)).bind(X)
+def preparing(X: Floats, settings: TreeSettings = SETTINGS) -> Callable[[], Fitter]:
+    return lambda: make_engine("exact", settings).bind(X)
 
 
-def with_exact_from_scratch(X: Floats, f: Floats, y: Floats) -> Callable[[], object]:
-    return lambda: preparing(X)().fit(f, y, 0)
+def with_exact_from_scratch(
+    X: Floats, f: Floats, y: Floats, settings: TreeSettings
+) -> Callable[[], object]:
+    return lambda: preparing(X, settings)().fit(f, y, 0)
 
 
-def with_sklearn(X: Floats, f: Floats, y: Floats) -> Callable[[], object]:
+def with_sklearn(X: Floats, f: Floats, y: Floats, settings: TreeSettings) -> Callable[[], object]:
     Z = np.column_stack([X, f])
-
-    def fit() -> object:
-        model = GradientBoostingRegressor(
-            n_estimators=N_TREES, max_depth=DEPTH, learning_rate=RATE, random_state=0
-        )
-        return model.fit(Z, y)
-
-    return fit
+    size = {"n_estimators": settings.n_trees, "max_depth": settings.max_depth}
+    rate = settings.learning_rate
+    return lambda: GradientBoostingRegressor(**size, learning_rate=rate, random_state=0).fit(Z, y)
 
 
-def with_lightgbm(X: Floats, f: Floats, y: Floats) -> Callable[[], object]:
+def with_lightgbm(X: Floats, f: Floats, y: Floats, settings: TreeSettings) -> Callable[[], object]:
     import lightgbm  # the extra 'bench'
 
     Z = np.column_stack([X, f])
     parameters = {
         "objective": "regression",
-        "num_leaves": 2**DEPTH,
-        "max_depth": DEPTH,
-        "learning_rate": RATE,
+        "num_leaves": 2**settings.max_depth,
+        "max_depth": settings.max_depth,
+        "learning_rate": settings.learning_rate,
         "max_bin": 65535,
         "min_data_in_bin": 1,
         "min_data_in_leaf": 1,
@@ -102,82 +124,189 @@ def with_lightgbm(X: Floats, f: Floats, y: Floats) -> Callable[[], object]:
         "num_threads": 1,
         "verbose": -1,
     }
-    return lambda: lightgbm.train(parameters, lightgbm.Dataset(Z, y), N_TREES)
+    return lambda: lightgbm.train(parameters, lightgbm.Dataset(Z, y), settings.n_trees)
 
 
-def with_xgboost(X: Floats, f: Floats, y: Floats) -> Callable[[], object]:
+def with_xgboost(X: Floats, f: Floats, y: Floats, settings: TreeSettings) -> Callable[[], object]:
     import xgboost  # the extra 'bench'
 
     Z = np.column_stack([X, f])
     parameters = {
         "tree_method": "exact",
-        "max_depth": DEPTH,
-        "eta": RATE,
+        "max_depth": settings.max_depth,
+        "eta": settings.learning_rate,
         "lambda": 0,
         "min_child_weight": 1,
         "base_score": float(y.mean()),
         "nthread": 1,
     }
-    return lambda: xgboost.train(parameters, xgboost.DMatrix(Z, y), N_TREES)
+    return lambda: xgboost.train(parameters, xgboost.DMatrix(Z, y), settings.n_trees)
 
 
 def rounds(names: Sequence[str]) -> None:
     print(f"CPU seconds of one round (100 trees of depth 3), one thread, {cpu_model()}")
     print(
-        f"{'dataset':<12}{'rows':>7}{'cols':>5}{'prepare':>9}{'exact':>9}{'sklearn':>9}{'lightgbm':>9}"
-        f"{'xgboost':>9}   times slower: {'sklearn':>8}{'lightgbm':>9}{'xgboost':>8}"
-        f"   {'audit ms':>8}"
+        f"{'dataset':<12}{'rows':>7}{'cols':>5}{'prepare':>9}{'exact':>9}   "
+        f"{'times slower: scikit-learn':<28}{'LightGBM':<16}{'XGBoost':<16}{'audit ms':>8}"
     )
     for name in names:
-        dataset = load([f"dataset={name}"]).dataset
-        data = split(Library().design(dataset), dataset, 0)
-        X, y = data.X_train, data.y_train
+        X, y, _ = training_rows(name)
         f = paper_forest(0).fit(X, y).predict(X)
-        seconds = {
-            rival.__name__: cpu_seconds(rival(X, f, y - f))
+        ours, *theirs = (
+            cpu_seconds(rival(X, f, y - f, SETTINGS))
             for rival in (with_exact, with_sklearn, with_lightgbm, with_xgboost)
-        }
-        ours = seconds.pop("with_exact")
+        )
         auditor = Auditor(X)
         audited = cpu_seconds(lambda a=auditor, f=f, r=y - f: a.leaves(prediction=f, residual=r))  # type: ignore[misc]
+        ratios = [rival.over(ours) for rival in theirs]
         print(
-            f"{name:<12}{X.shape[0]:>7}{X.shape[1]:>5}{cpu_seconds(preparing(X)):>9.4f}{ours:>9.4f}"
-            + "".join(f"{s:>9.3f}" for s in seconds.values())
-            + f"{'':>17}"
-            + "".join(f"{s / ours:>8.1f}" for s in seconds.values())
-            + f"{audited * 1e3:>12.1f}",
+            f"{name:<12}{X.shape[0]:>7}{X.shape[1]:>5}{cpu_seconds(preparing(X)).best:>9.4f}"
+            f"{ours.best:>9.4f}   {ratios[0]:<28}{ratios[1]:<16}{ratios[2]:<16}"
+            f"{audited.best * 1e3:>8.1f}",
             flush=True,
         )
 
 
-def scaling(figure: Path) -> None:
-    sizes = [1_000, 10_000, 100_000, 1_000_000]
-    rivals = {"exact": with_exact_from_scratch, "LightGBM, up to 65535 bins": with_lightgbm}
-    curves: dict[str, list[tuple[int, float]]] = {}
+def training_rows(name: str) -> tuple[Floats, Floats, Floats]:
+    """X, y and the test rows of a dataset's first split."""
+    dataset = load([f"dataset={name}"]).dataset
+    data = split(Library().design(dataset), dataset, 0)
+    return data.X_train, data.y_train, data.X_test
+
+
+def forest(names: Sequence[str]) -> None:
+    print(f"CPU seconds of f_0 (100 trees of depth 5) and its predictions, {cpu_model()}")
+    for name in names:
+        X, y, X_test = training_rows(name)
+
+        def work(kind: Any, X: Floats = X, y: Floats = y, X_test: Floats = X_test) -> object:
+            model = kind(100, max_depth=5, random_state=0).fit(X, y)
+            return model.predict(X), model.predict(X_test)
+
+        work(ExactRandomForestRegressor)  # compiled code is loaded
+        ours = cpu_seconds(lambda w=work: w(ExactRandomForestRegressor))  # type: ignore[misc]
+        theirs = cpu_seconds(lambda w=work: w(RandomForestRegressor))  # type: ignore[misc]
+        print(
+            f"{name:<12}exact {ours.best:8.4f} s   scikit-learn {theirs.best:7.2f} s   "
+            f"{theirs.over(ours)} times",
+            flush=True,
+        )
+
+
+def made_up(n: int, d: int) -> tuple[Floats, Floats, Floats]:
+    """X (n, d), f and y − f (n,): a smooth target, a noisy f."""
     rng = np.random.default_rng(0)
-    for n in sizes:
-        X = rng.normal(size=(n, 20))
-        y = X[:, 0] * X[:, 1] + np.sin(3 * X[:, 2]) + rng.normal(size=n)
-        f = y + rng.normal(size=n)
-        in_reach = rivals | ({"scikit-learn": with_sklearn} if n <= 100_000 else {})
-        for name, rival in in_reach.items():
-            seconds = cpu_seconds(rival(X, f, y - f), budget=3.0, at_most=5, at_least=1)
-            curves.setdefault(name, []).append((n, seconds))
-            print(f"{n:>9} rows x 20  {name:<28}{seconds:>9.3f} s", flush=True)
-    draw_scaling(curves, figure)
+    X = rng.normal(size=(n, d))
+    y = X[:, 0] * X[:, 1] + np.sin(3 * X[:, 2]) + rng.normal(size=n)
+    f = y + rng.normal(size=n)
+    return X, f, y - f
 
 
-def draw_scaling(curves: dict[str, list[tuple[int, float]]], path: Path) -> None:
-    figure = Figure(figsize=(5, 3.6), layout="constrained")
-    axes = figure.subplots()
-    for name, points in curves.items():
-        axes.loglog(*zip(*points, strict=True), "o-", label=name)
-    axes.set(xlabel="rows (20 columns)", ylabel="CPU seconds of a round")
-    axes.grid(alpha=0.3)
-    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=8.5)
+@dataclass(frozen=True)
+class Sweep:
+    """One axis of the study of growth: (rows, columns, depth, trees) of its fits.
+
+    slow : up to which value of the axis scikit-learn is measured.
+    """
+
+    axis: str
+    fits: Sequence[tuple[int, int, int, int]]
+    at: int  # the place of the axis in a fit
+    slow: int
+
+
+SWEEPS = (
+    Sweep("rows", [(10**k, 20, 3, 100) for k in range(3, 7)] + [(10**7, 20, 3, 10)], 0, 10**4),
+    Sweep("columns", [(10**4, d, 3, 20) for d in (5, 20, 100, 500)], 1, 100),
+    Sweep("depth", [(10**4, 20, depth, 20) for depth in range(1, 9)], 2, 8),
+    Sweep("trees", [(10**4, 20, 3, trees) for trees in (10, 100, 1000)], 3, 100),
+)
+
+
+def growth(figure: Path) -> None:
+    """CPU seconds of a round from scratch, per tree, over each axis."""
+    print(f"CPU seconds of a round from scratch, {cpu_model()}")
+    rivals = {"exact": with_exact_from_scratch, "LightGBM": with_lightgbm}
+    curves: dict[str, dict[str, list[tuple[int, float]]]] = {}
+    for sweep in SWEEPS:
+        for fit in sweep.fits:
+            n, d, depth, trees = fit
+            settings = TreeSettings(trees, depth, 0.1)
+            X, f, residual = made_up(n, d)
+            slow = {"scikit-learn": with_sklearn} if fit[sweep.at] <= sweep.slow else {}
+            seconds = {}
+            for name, rival in (rivals | slow).items():
+                repetitions = 1 if n > 10**6 or name == "scikit-learn" else 3
+                work = rival(X, f, residual, settings)
+                seconds[name] = cpu_seconds(work, 2.0, 5, repetitions)
+                points = curves.setdefault(sweep.axis, {}).setdefault(name, [])
+                points.append((fit[sweep.at], seconds[name].best / trees))
+            print(
+                f"{n:>9} rows x {d:>3}, depth {depth}, {trees:>4} trees: exact "
+                f"{seconds['exact'].best:8.3f} s; times slower: "
+                + ", ".join(
+                    f"{name} {took.over(seconds['exact'])}"
+                    for name, took in seconds.items()
+                    if name != "exact"
+                ),
+                flush=True,
+            )
+    draw_growth(curves, figure)
+    memory()
+
+
+def draw_growth(curves: dict[str, dict[str, list[tuple[int, float]]]], path: Path) -> None:
+    drawing = Figure(figsize=(10, 3.2), layout="constrained")
+    panels = drawing.subplots(1, len(curves))
+    for axes, (axis, by_name) in zip(panels, curves.items(), strict=True):
+        for name, points in by_name.items():
+            axes.loglog(*zip(*points, strict=True), "o-", label=name, markersize=4)
+        axes.set_xlabel(axis)
+        axes.grid(alpha=0.3)
+    panels[0].set_ylabel("CPU seconds per tree")
+    handles, labels = panels[0].get_legend_handles_labels()
+    drawing.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    drawing.savefig(path, dpi=150)
     print(f"figure: {path}")
+
+
+def memory() -> None:
+    """The most memory that a fit of 10^6 rows takes beyond its table, in a process of its own."""
+    for name in ("exact", "lightgbm"):
+        command = [sys.executable, __file__, "peak", "--engine", name]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        print(f"{10**6:>9} rows x  20: {name} takes {done.stdout.strip()} MB beyond the table")
+
+
+def peak(engine: str) -> None:
+    X, f, residual = made_up(10**6, 20)
+    rival = {"exact": with_exact_from_scratch, "lightgbm": with_lightgbm}[engine]
+    few = TreeSettings(5, 3, 0.1)
+    rival(X[:1000], f[:1000], residual[:1000], few)()  # what has to be loaded is loaded
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    rival(X, f, residual, few)()
+    print(round((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024))
+
+
+def threads() -> None:
+    print(
+        f"wall-clock seconds of a round (100 trees of depth 3) whose X is laid out, {cpu_model()}"
+    )
+    for n in (10**5, 10**6):
+        X, f, residual = made_up(n, 20)
+        fitters = [make_engine("exact", SETTINGS, k).bind(X) for k in (1, 2)]
+        results = [fitter.fit(f, residual, 0)[1] for fitter in fitters]
+        one, two = (
+            cpu_seconds(lambda t=fitter: t.fit(f, residual, 0), 8.0, 30, 3, time.perf_counter)  # type: ignore[misc] # noqa: B023
+            for fitter in fitters
+        )
+        same = "equal bits" if (results[0] == results[1]).all() else "DIFFERENT"
+        print(
+            f"{n:>9} rows x 20: one thread {one.best:6.3f} s, two {two.best:6.3f} s: "
+            f"{one.over(two)} times faster, {same}",
+            flush=True,
+        )
 
 
 def grid(names: Sequence[str]) -> None:
@@ -187,7 +316,7 @@ def grid(names: Sequence[str]) -> None:
     for name in names:
         seconds = {}
         for engine in total:
-            overrides = [f"dataset={name}", f"engine={engine}"]
+            overrides = [f"dataset={name}", f"engine={engine}", f"initial.engine={engine}"]
             configs = load_all([[*overrides, f"strategy={s}"] for s in STRATEGIES])
             design = Library().design(configs[0].dataset)
             before = time.process_time()
@@ -214,7 +343,7 @@ def audit() -> None:
             lambda: Auditor(X).assess(y=y, prediction=f),  # noqa: B023
             lambda: audit_predictions(frame, y, f),  # noqa: B023
         ]
-        seconds = [cpu_seconds(work, budget=1.0, at_least=2) for work in works]
+        seconds = [cpu_seconds(work, budget=1.0, at_least=2).best for work in works]
         print(f"{n:>9}{seconds[0]:>13.2f}{seconds[1]:>14.2f}{seconds[2]:>17.2f}", flush=True)
 
 
@@ -225,18 +354,23 @@ def _against(seconds: dict[str, float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("what", choices=["rounds", "scaling", "grid", "audit"])
+    works: dict[str, Callable[[argparse.Namespace], None]] = {
+        "rounds": lambda a: rounds(a.datasets),
+        "forest": lambda a: forest(a.datasets),
+        "growth": lambda a: growth(a.figure),
+        "threads": lambda _: threads(),
+        "grid": lambda a: grid(a.datasets),
+        "audit": lambda _: audit(),
+        "peak": lambda a: peak(a.engine),
+    }
+    parser.add_argument(
+        "what", choices=list(works), metavar="{rounds,forest,growth,threads,grid,audit}"
+    )
     parser.add_argument("--datasets", nargs="*", choices=NAMES, default=NAMES)
-    parser.add_argument("--figure", type=Path, default=Path("outputs/bench/scaling.png"))
+    parser.add_argument("--figure", type=Path, default=Path("outputs/bench/growth.png"))
+    parser.add_argument("--engine", choices=["exact", "lightgbm"], help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.what == "rounds":
-        rounds(arguments.datasets)
-    elif arguments.what == "grid":
-        grid(arguments.datasets)
-    elif arguments.what == "audit":
-        audit()
-    else:
-        scaling(arguments.figure)
+    works[arguments.what](arguments)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,8 @@ CHOSEN = (
            "initial mean included", "boosting.*, engine=…",
            "The exact engine grows the same trees."),
     Chosen("Initial predictor", "RandomForestRegressor(100 trees, depth 5) on the training rows",
-           "initial.*", "The text, literally."),
+           "initial.*", "The text, literally; the exact engine grows the same trees from the same "
+           "samples."),
     Chosen("Adult", "education dropped, target education-num + hours-per-week, '?' a level, income "
            "kept", "dataset.drop, dataset.target",
            "The text; it does not give the 101 columns of Table 1."),

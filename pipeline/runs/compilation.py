@@ -31,26 +31,24 @@ def compile_kernels() -> None:
     """
     compiled = Path(kernel.grow_trees.stats.cache_path)
     if any(compiled.glob("kernel.grow_trees-*.nbi")) or cores() == 1:
-        _compile_rounds()
-        _compile_the_rest()
-        return
-    log.info("compiling the exact engine and the audit (once, about half a minute) ...")
-    with _beside(_compile_the_rest):
-        _compile_rounds()
-    _compile_the_rest()  # by now it can be loaded
+        _compile_rounds_and_audit()
+    else:
+        log.info("compiling the exact engine and the audit (once, about half a minute) ...")
+        with _beside(_compile_forest):
+            _compile_rounds_and_audit()
+    _compile_forest()  # or load it
 
 
-def _compile_rounds() -> None:
+def _compile_rounds_and_audit() -> None:
     ensemble, _ = make_engine("exact", TreeSettings(1)).bind(_X).fit(_F, _Y, 0)
     ensemble.predict(_X, _F)
-
-
-def _compile_the_rest() -> None:
-    """What does not need the rounds: the forest and the audit."""
-    ExactRandomForestRegressor(1).fit(_X, _Y).predict(_X)
     auditor = Auditor(_X)
     auditor.error(y=_Y, prediction=_F, reading="random_leaf_values")
     auditor.assess(y=_Y, prediction=_F)
+
+
+def _compile_forest() -> None:
+    ExactRandomForestRegressor(1).fit(_X, _Y).predict(_X)
 
 
 @contextmanager

@@ -68,7 +68,14 @@ def test_benchmark_of_rounds_prints_a_ratio_for_every_rival():
     pytest.importorskip("lightgbm", reason="extra 'bench'")
     done = script("bench", "rounds", "--datasets", "diabetes")
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()[-1].split()) == 12
+    assert len(re.findall(r"[\d.]+ \([\d.]+\)", done.stdout.splitlines()[-1])) == 3
+
+
+def test_benchmark_of_forests_compares_with_sklearns():
+    done = script("bench", "forest", "--datasets", "diabetes")
+    assert done.returncode == 0, done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert re.fullmatch(r"diabetes +exact +\S+ s +scikit-learn +\S+ s +\S+ \(\S+\) times", last)
 
 
 def test_benchmark_of_a_grid_compares_both_engines():
