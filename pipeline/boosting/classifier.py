@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
@@ -15,7 +14,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pipeline.boosting.algorithm import advance, boost, round_seed
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.engines import TreeSettings, make_engine
-from pipeline.boosting.estimator import MulticalibrationBoosting, check_parameters, seed_of
+from pipeline.boosting.estimator import (
+    MulticalibrationBoosting,
+    check_parameters,
+    n_threads_of,
+    seed_of,
+)
 from pipeline.boosting.initial import classifier_forest
 from pipeline.boosting.logloss import (
     LogLossAdaptive,
@@ -71,8 +75,7 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
         start = classifier_forest(seed) if self.init is None else clone(self.init)
         self.init_ = start.fit(rows, codes)
         settings = TreeSettings(self.n_trees, self.max_depth, self.learning_rate)
-        n_threads = effective_n_jobs(self.n_jobs)
-        fitter = make_engine(self.engine, settings, n_threads).bind(rows)
+        fitter = make_engine(self.engine, settings, n_threads_of(self.n_jobs)).bind(rows)
         f0 = self._start(rows)
         rescaling = LogLossAdaptive() if self.rescaling == "adaptive" else resolve(self.rescaling)
         self.steps_ = list(

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import cpu_count, effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_random_state, check_scalar
@@ -71,8 +71,8 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
         Who fits the trees, also those of the paper's forest: a compiled kernel, or scikit-learn
         itself; the trees are the same.
     n_jobs : int or None, default=None
-        Threads that the exact engine uses for a large table, as in scikit-learn; the result does
-        not depend on it.
+        Threads for the paper's forest and for the exact engine's rounds on a large table, as in
+        scikit-learn, but not more than there are cores; the result does not depend on it.
     random_state : int, RandomState or None, default=None
         Seeds the initial forest and ties between equally good splits.
 
@@ -97,7 +97,7 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
         engine = make_engine(
             self.engine,
             TreeSettings(self.n_trees, self.max_depth, self.learning_rate),
-            effective_n_jobs(self.n_jobs),
+            n_threads_of(self.n_jobs),
         )
         if initial_prediction is None:
             self.init_ = self._initial(seed).fit(rows, y)
@@ -157,7 +157,14 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
         return np.asarray(self.init_.predict(X), dtype=np.float64)
 
     def _initial(self, seed: int) -> Any:
-        return paper_forest(seed, engine=self.engine) if self.init is None else clone(self.init)
+        if self.init is None:
+            return paper_forest(seed, engine=self.engine, n_jobs=self.n_jobs)
+        return clone(self.init)
+
+
+def n_threads_of(n_jobs: int | None) -> int:
+    """Threads that wait for each other are no more than the cores."""
+    return min(effective_n_jobs(n_jobs), cpu_count())
 
 
 def seed_of(random_state: int | np.random.RandomState | None) -> int:

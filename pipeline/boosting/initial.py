@@ -11,10 +11,14 @@ FORESTS = {"exact": ExactRandomForestRegressor, "sklearn": RandomForestRegressor
 
 
 def paper_forest(
-    seed: int, n_trees: int = N_TREES, max_depth: int = MAX_DEPTH, engine: str = "exact"
+    seed: int,
+    n_trees: int = N_TREES,
+    max_depth: int = MAX_DEPTH,
+    engine: str = "exact",
+    n_jobs: int | None = None,
 ) -> ExactRandomForestRegressor | RandomForestRegressor:
     """The forest of the experiments, not fitted; both engines grow the same trees, up to ties."""
-    return FORESTS[engine](n_trees, max_depth=max_depth, random_state=seed)
+    return FORESTS[engine](n_trees, max_depth=max_depth, n_jobs=n_jobs, random_state=seed)
 
 
 def classifier_forest(seed: int) -> RandomForestClassifier:

@@ -6,7 +6,7 @@ import logging
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -30,12 +30,11 @@ def compile_kernels() -> None:
     codes, for which each process compiles again.)
     """
     compiled = Path(kernel.grow_trees.stats.cache_path)
-    if any(compiled.glob("kernel.grow_trees-*.nbi")) or cores() == 1:
-        _compile_rounds_and_audit()
-    else:
+    done = all(any(compiled.glob(f"kernel.{name}-*.nbi")) for name in ("grow_trees", "grow_forest"))
+    if not done:
         log.info("compiling the exact engine and the audit (once, about half a minute) ...")
-        with _beside(_compile_forest):
-            _compile_rounds_and_audit()
+    with _beside(_compile_forest) if not done and cores() > 1 else nullcontext():
+        _compile_rounds_and_audit()
     _compile_forest()  # or load it
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,10 +125,39 @@ def grow(
     if len(members) == 1:
         work(members[0], filled[0])
     else:
-        # All members in other threads, so that none waits for one whom Ctrl-C has taken away.
-        with ThreadPoolExecutor(n_threads) as pool:
-            list(pool.map(work, members, filled))
+        _all_or_none([partial(work, *pair) for pair in zip(members, filled, strict=True)])
     return filled[0]
+
+
+def _all_or_none(works: Sequence[Callable[[], None]]) -> None:
+    """Do works that wait for each other, each in a thread.
+
+    None begins before all threads are there: where Ctrl-C or a lack of threads comes between, none
+    waits for another that never comes.
+    """
+    go = threading.Event()
+    complete: list[bool] = []
+    failures: list[Exception] = []
+
+    def enter(work: Callable[[], None]) -> None:
+        go.wait()
+        if complete:
+            try:
+                work()
+            except Exception as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=enter, args=(work,), daemon=True) for work in works]
+    try:
+        for thread in threads:
+            thread.start()
+        complete.append(True)
+    finally:
+        go.set()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
 
 
 def check_depth(max_depth: int) -> None:

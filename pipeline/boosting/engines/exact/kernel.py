@@ -34,13 +34,15 @@ increased by what the tree can have added, until that has loosened the bound too
 Packing. In a fine column a row weighs `unit` + ⌈|r| · scale⌉, where `unit` is a power of two above
 all sums of the second term. Both parts are integers and their sums stay below 2⁵³, so that adding
 and subtracting them is exact: count = ⌊weight / unit⌋, A ≤ (weight − count · unit) / scale. In the
-other columns, which need no A, a row weighs `unit`.
+other columns, which need no A, a row weighs `unit`. (A row that a forest drew k times weighs k
+units instead of one, and its r is k times as large.)
 
 Threads. A team of threads may grow a tree together: all of them walk the same nodes and decide the
 same, from sums that they collect together. Each takes some columns (of sums, of candidates) or some
 of a node's rows (to move them, to step their residuals), and they wait for each other before one
 reads what another wrote. Every number is added up by one thread, in the same order as by one alone,
-so that the trees do not depend on how many there are.
+so that the trees do not depend on how many there are. (In theory, a chain of gains of which each is
+1e-11 above the last, neither tied nor apart, might be cut another way.)
 
 Ties. Candidates whose gains agree to 1e-11 are tied. Within a feature the lowest threshold wins, as
 in scikit-learn; between features the seed decides, as there.
@@ -81,7 +83,8 @@ _NOWHERE = np.uint16(2**16 - 1)  # the label of a row that was not drawn
 _ENTRY: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 # Inside, numba's reference counting is off: it took a quarter of the time on small tables. Such a
 # function must not allocate, nor return a view of an array unless it is inlined.
-_OPTIONS: dict[str, Any] = _ENTRY | {"_nrt": False}
+_OPTIONS: dict[str, Any] = _ENTRY | {"_nrt": False, "cache": False}
+_ALLOCATING: dict[str, Any] = _ENTRY | {"cache": False}
 # Without NaN, infinity and signed zeros to mind, the loops vectorise. Divisions by zero happen, in
 # bins whose result is then replaced by −1.
 _FAST = _OPTIONS | {"fastmath": {"nnan", "ninf", "nsz", "contract", "reassoc"}}
@@ -166,8 +169,8 @@ class Packing(NamedTuple):
 class Memory(NamedTuple):
     """Working memory that the threads of a team have in common; see `Scratch`.
 
-    other : like ``spare``;  candidates : of each member and fine column, the fields of `Candidate`;
-    both only for a team.
+    other : like ``spare``, for a team.  places : of each member; see `Scratch`.
+    candidates : of each member and fine column, the fields of `Candidate`.
     """
 
     rows: NDArray[np.uint32]
@@ -177,6 +180,7 @@ class Memory(NamedTuple):
     row_changes: NDArray[np.float64]
     carried: NDArray[np.float64]
     levels: NDArray[np.float64]
+    places: NDArray[np.uint32]
     candidates: NDArray[np.float64]
 
 
@@ -290,7 +294,7 @@ def team_for(table: Table, size: int, depth: int) -> list[Team]:
     )
 
 
-@njit(**_ENTRY)
+@njit(**_ALLOCATING)
 def _new_memory(n, n_bins, depth, n_members, n_fine):
     return Memory(
         np.empty(n + 1, np.uint32),
@@ -300,18 +304,26 @@ def _new_memory(n, n_bins, depth, n_members, n_fine):
         np.zeros(2 * n_bins),
         np.empty(2 * n_bins),
         np.empty((depth + 1, 2 * n_bins)),
+        np.empty((n_members, n + 1), np.uint32),
         np.empty((n_members, n_fine, _CANDIDATE_FIELDS)),
     )
 
 
-@njit(**_ENTRY)
+@njit(**_ALLOCATING)
 def _memory_of(team, n, n_bins, depth, n_fine):
     if team is None:
         return _new_memory(n, n_bins, depth, 1, n_fine)
     return team.memory
 
 
-@njit(**_ENTRY)
+@njit(**_OPTIONS)
+def _number(team):
+    if team is None:
+        return 0
+    return team.me
+
+
+@njit(**_ALLOCATING)
 def _new_scratch(table, n, depth, draws, team):
     n_bins, n_fine_bins = table.first_bin[-1], table.block_start.shape[0]
     memory = _memory_of(team, n, n_bins, depth, table.n_fine)
@@ -321,7 +333,7 @@ def _new_scratch(table, n, depth, draws, team):
         memory.label,
         draws,
         team,
-        np.empty(n + 1, np.uint32),
+        memory.places[_number(team)],
         np.empty(n_bins),
         np.empty(table.first_bin.shape[0] - 1),
         np.empty(n_fine_bins),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pipeline.boosting.engines.exact.intrinsics import fetch_add, look_at
 
-OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 _WAITING, _WAITS = np.uint64(0), np.uint64(1)  # places on the board
 _SLOT = 16  # far enough apart that writing one place does not disturb the next
