@@ -54,7 +54,9 @@ audit: setup ## where are the initial forests wrong? outputs/paper/audit.html
 check-reference: setup ## compare outputs/paper with the committed reference result
 	$(RUN) scripts/check_reference.py
 
-test: setup-dev lint ## lint, type-check and run the tests; some of them: make test ARGS='-k store'
+test: setup-dev ## lint, type-check and run the tests; some of them: make test ARGS='-k store'
+	@$(RUN) -c 'from pipeline.runs.compilation import compile_kernels as c; c()' & \
+		$(MAKE) --no-print-directory lint && wait  # compiled once, beside the linters
 	$(RUN) -m pytest -n 2 $(ARGS)
 
 test-quick: setup-dev ## the tests that take no processes and no minutes (about a minute)

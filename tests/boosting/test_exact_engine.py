@@ -317,19 +317,19 @@ def test_threads_share_a_prepared_matrix_without_disturbing_each_other(paper_spl
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("depth", [1, 3, 6])
-def test_a_team_of_threads_grows_the_same_trees_to_the_last_bit(depth, monkeypatch):
+def test_a_team_of_threads_grows_the_same_trees_to_the_last_bit(monkeypatch):
     monkeypatch.setattr(engine, "WORTH_A_TEAM", 1)
     kinds = ["continuous", "ties", "many ties", "binary", "integers", "crowded"]
-    size = TreeSettings(12, depth)
-    for seed, n in enumerate((2, 7, 300, 4000)):
+    for seed, (n, depth, n_threads) in enumerate([(2, 1, 2), (7, 3, 3), (300, 6, 2), (3000, 4, 2)]):
         rng, X = table(seed, n, kinds, one_hot=5, duplicated=True)
         f, y = rng.normal(size=n), rng.integers(-3, 4, n) + 1e-3 * rng.normal(size=n)
-        runs = [make_engine("exact", size, k).bind(X).fit(f, y, seed) for k in (1, 2, 3)]
-        for ensemble, values in runs[1:]:
-            np.testing.assert_array_equal(values, runs[0][1])
-            for ours, alone in zip(ensemble.trees, runs[0][0].trees, strict=True):
-                np.testing.assert_array_equal(ours, alone)
+        alone, together = (
+            make_engine("exact", TreeSettings(5, depth), k).bind(X).fit(f, y, seed)
+            for k in (1, n_threads)
+        )
+        np.testing.assert_array_equal(together[1], alone[1])
+        for theirs, ours in zip(together[0].trees, alone[0].trees, strict=True):
+            np.testing.assert_array_equal(theirs, ours)
 
 
 def test_same_seed_gives_the_same_bits_and_inputs_stay_untouched(paper_split):
