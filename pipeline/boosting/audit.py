@@ -456,7 +456,8 @@ def _leaf_sums(data, residual, depth, seed, sums, counts, labels, kept, looked):
             leaves = place
         _accumulate(leaves, residual, banks, sums[tree], counts[tree])
         if labels.shape[0] > 0:
-            labels[tree] = leaves
+            for row in range(n):  # (as one assignment it takes three seconds to compile)
+                labels[tree, row] = leaves[row]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -33,21 +33,21 @@ def compile_kernels() -> None:
     done = all(any(compiled.glob(f"kernel.{name}-*.nbi")) for name in ("grow_trees", "grow_forest"))
     if not done:
         log.info("compiling the exact engine and the audit (once, about half a minute) ...")
-    with _beside(_compile_forest) if not done and cores() > 1 else nullcontext():
-        _compile_rounds_and_audit()
-    _compile_forest()  # or load it
+    with _beside(_compile_forest_and_audit) if not done and cores() > 1 else nullcontext():
+        _compile_rounds()
+    _compile_forest_and_audit()  # or load it
 
 
-def _compile_rounds_and_audit() -> None:
+def _compile_rounds() -> None:
     ensemble, _ = make_engine("exact", TreeSettings(1)).bind(_X).fit(_F, _Y, 0)
     ensemble.predict(_X, _F)
+
+
+def _compile_forest_and_audit() -> None:
+    ExactRandomForestRegressor(1).fit(_X, _Y).predict(_X)
     auditor = Auditor(_X)
     auditor.error(y=_Y, prediction=_F, reading="random_leaf_values")
     auditor.assess(y=_Y, prediction=_F)
-
-
-def _compile_forest() -> None:
-    ExactRandomForestRegressor(1).fit(_X, _Y).predict(_X)
 
 
 @contextmanager
