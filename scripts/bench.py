@@ -2,6 +2,7 @@
 
     python scripts/bench.py rounds    a round's 100 trees on the paper's datasets, against
                                       scikit-learn, LightGBM and XGBoost
+    python scripts/bench.py weights   the same with sample weights, against scikit-learn
     python scripts/bench.py forest    the initial forest, against scikit-learn's
     python scripts/bench.py growth    over rows, columns, depth and trees, with a figure; memory
     python scripts/bench.py threads   one and two threads on a large table (wall-clock)
@@ -162,6 +163,24 @@ def rounds(names: Sequence[str]) -> None:
             f"{name:<12}{X.shape[0]:>7}{X.shape[1]:>5}{cpu_seconds(preparing(X)).best:>9.4f}"
             f"{ours.best:>9.4f}   {ratios[0]:<28}{ratios[1]:<16}{ratios[2]:<16}"
             f"{audited.best * 1e3:>8.1f}",
+            flush=True,
+        )
+
+
+def weights(names: Sequence[str]) -> None:
+    print(f"CPU seconds of one round with sample weights, {cpu_model()}")
+    for name in names:
+        X, y, _ = training_rows(name)
+        rng = np.random.default_rng(0)
+        f, weight = y + y.std() * rng.normal(size=len(y)), rng.lognormal(size=len(y))
+        fitter = make_engine("exact", SETTINGS).bind(X, weight)
+        fitter.fit(f, y - f, 0)  # compiled code is loaded
+        ours = cpu_seconds(lambda t=fitter, f=f, r=y - f: t.fit(f, r, 0))  # type: ignore[misc]
+        model, Z = GradientBoostingRegressor(random_state=0), np.column_stack([X, f])
+        theirs = cpu_seconds(lambda Z=Z, r=y - f, w=weight, m=model: m.fit(Z, r, sample_weight=w))  # type: ignore[misc]
+        print(
+            f"{name:<12}exact {ours.best:8.4f} s   scikit-learn {theirs.best:7.2f} s   "
+            f"{theirs.over(ours)} times",
             flush=True,
         )
 
@@ -363,6 +382,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     works: dict[str, Callable[[argparse.Namespace], None]] = {
         "rounds": lambda a: rounds(a.datasets),
+        "weights": lambda a: weights(a.datasets),
         "forest": lambda a: forest(a.datasets),
         "growth": lambda a: growth(a.figure),
         "threads": lambda _: threads(),
@@ -371,7 +391,7 @@ def main() -> None:
         "peak": lambda a: peak(a.engine),
     }
     parser.add_argument(
-        "what", choices=list(works), metavar="{rounds,forest,growth,threads,grid,audit}"
+        "what", choices=list(works), metavar="{rounds,weights,forest,growth,threads,grid,audit}"
     )
     parser.add_argument("--datasets", nargs="*", choices=NAMES, default=NAMES)
     parser.add_argument("--figure", type=Path, default=Path("outputs/bench/growth.png"))

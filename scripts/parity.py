@@ -4,12 +4,13 @@ Half an hour. Per dataset and strategy, the largest difference of training predi
 rounds and rows in units of the target's standard deviation (fails above 1e-9). Over several splits
 and seeds, how far held-out predictions of one round are from scikit-learn's, against scikit-learn
 reseeded (fails above 1.3). Of the initial forests, how many trees differ on the rows they grew on,
-and how far the forest's predictions are from scikit-learn's, against scikit-learn's own trees
-of the same samples with other ties (fails above 1.3).
+and how far the forest's predictions are from scikit-learn's, against scikit-learn's own trees of
+the same samples with other ties (fails above 1.3, unless they are within 1e-4 sd).
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from itertools import combinations
 
@@ -18,17 +19,21 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from pipeline.analysis.style import STRATEGIES
-from pipeline.boosting import ExactRandomForestRegressor, MulticalibrationBoostingRegressor
+from pipeline.boosting import ExactRandomForestRegressor
+from pipeline.boosting.algorithm import boost, round_seed
+from pipeline.boosting.arrays import Floats
 from pipeline.boosting.engines import TreeSettings, make_engine
 from pipeline.boosting.engines.exact.forest import bootstrap
+from pipeline.boosting.rescaling import resolve
 from pipeline.config.compose import load
-from pipeline.datasets.design import split
+from pipeline.datasets.design import Split, split
 from pipeline.datasets.library import Library
 from pipeline.runs.run import fit_initial
 
 SPLITS = {"diabetes": 20, "german": 20, "crime": 10, "california": 8, "adult": 10}
 RESEEDED = 3  # fits of each engine per split, for all pairs between them
-FORESTS = 3  # splits
+FORESTS = 5  # splits
+TOO_NEAR = 1e-4  # sd: nearer forests differ by a handful of ties, whose ratio says nothing
 
 
 def trajectory(name: str) -> float:
@@ -37,24 +42,35 @@ def trajectory(name: str) -> float:
     f0 = fit_initial(config, data).train
     worst = 0.0
     for strategy in STRATEGIES:
-        ours, reference = (
-            MulticalibrationBoostingRegressor(20, rescaling=strategy, engine=e, random_state=0).fit(
-                data.X_train, data.y_train, initial_prediction=f0
-            )
-            for e in ("exact", "sklearn")
-        )
-        pairs = zip(ours.steps_, reference.steps_, strict=True)
-        distance = max(np.abs(a.f - b.f).max() for a, b in pairs) / data.y_train.std()
+        ours, reference = (trained(data, f0, strategy, engine) for engine in ("exact", "sklearn"))
+        pairs = zip(ours, reference, strict=True)
+        distance = max(np.abs(a - b).max() for a, b in pairs) / data.y_train.std()
         print(f"{name:<12}{strategy:<10}20 rounds: {distance:.1e} sd", flush=True)
         worst = float(np.maximum(worst, distance))  # a NaN stays
     return worst
 
 
-def held_out(name: str) -> float:
+def trained(data: Split, f0: Floats, strategy: str, engine: str) -> list[Floats]:
+    """Training predictions after every round."""
+    fitter = make_engine(engine, TreeSettings()).bind(data.X_train)
+    return [
+        step.f
+        for step in boost(
+            data.y_train,
+            f0,
+            20,
+            0.5,
+            resolve(strategy),
+            lambda t, f, residual: fitter.fit(f, residual, round_seed(0, t)),
+        )
+    ]
+
+
+def held_out(name: str, n_splits: int) -> float:
     config = load([f"dataset={name}"])
     design = Library().design(config.dataset)
     ours, theirs = [], []
-    for seed in range(SPLITS[name]):
+    for seed in range(n_splits):
         data = split(design, config.dataset, seed)
         initial = fit_initial(config, data)
         residual = data.y_train - initial.train
@@ -79,43 +95,59 @@ def held_out(name: str) -> float:
 
 
 def forests(name: str) -> float:
+    """How far the exact forest is from scikit-learn's, of which there are three, by their ties."""
     config = load([f"dataset={name}"])
     design = Library().design(config.dataset)
-    differing, distance = np.zeros(2, int), np.zeros((2, 2))  # ours and retied; training and test
+    differing, ours, theirs = np.zeros(2, int), [], []
     for seed in range(FORESTS):
         data = split(design, config.dataset, seed)
         X, y = data.X_train, data.y_train
-        ours = ExactRandomForestRegressor(100, random_state=seed).fit(X, y)
-        theirs = RandomForestRegressor(100, max_depth=5, random_state=seed).fit(X, y)
-        draws = bootstrap([tree.random_state for tree in theirs.estimators_], len(y))
+        exact = ExactRandomForestRegressor(100, random_state=seed).fit(X, y)
+        forest = RandomForestRegressor(100, max_depth=5, random_state=seed).fit(X, y)
+        draws = bootstrap([tree.random_state for tree in forest.estimators_], len(y))
         retied = [
-            DecisionTreeRegressor(max_depth=5, random_state=k).fit(X, y, sample_weight=drawn)
-            for k, drawn in enumerate(draws.astype(float))
+            [
+                DecisionTreeRegressor(max_depth=5, random_state=k).fit(X, y, sample_weight=drawn)
+                for k, drawn in enumerate(draws.astype(float), start=first)
+            ]
+            for first in (0, 1000)
         ]
         for k, drawn in enumerate(draws > 0):
             rows = X[drawn]
-            reference = theirs.estimators_[k].predict(rows.astype(np.float32))
-            values = ours.forest_.predict_tree(rows, k), retied[k].predict(rows)
+            reference = forest.estimators_[k].predict(rows.astype(np.float32))
+            values = exact.forest_.predict_tree(rows, k), retied[0][k].predict(rows)
             differing += [np.abs(v - reference).max() > 1e-9 * y.std() for v in values]
-        for side, rows in enumerate((X, data.X_test)):
-            reference = theirs.predict(rows)
-            other = np.mean([tree.predict(rows) for tree in retied], axis=0)
-            distance[:, side] += [np.abs(v - reference).mean() for v in (ours.predict(rows), other)]
-    ratio = distance[0] / distance[1]
+        sklearns = [forest.estimators_, *retied]
+        for rows in (X, data.X_test):
+            found = [np.mean([t.predict(rows) for t in trees], axis=0) for trees in sklearns]
+            own = exact.predict(rows)
+            ours.append(np.mean([np.abs(own - f).mean() for f in found]) / y.std())
+            pairs = combinations(found, 2)
+            theirs.append(np.mean([np.abs(a - b).mean() for a, b in pairs]) / y.std())
+    distances = np.array([ours, theirs]).reshape(2, FORESTS, 2).mean(axis=1)
+    ratio = distances[0] / distances[1]
     print(
         f"{name:<12}forests: {differing[0]} of {100 * FORESTS} trees differ on their own rows "
-        f"({differing[1]} of scikit-learn's with other ties); distance {ratio[0]:.2f} (training) "
-        f"and {ratio[1]:.2f} (held out) times that of other ties",
+        f"({differing[1]} of scikit-learn's with other ties); distance {distances[0, 0]:.0e} sd "
+        f"(training) and {distances[0, 1]:.0e} (held out), {ratio[0]:.2f} and {ratio[1]:.2f} times "
+        "that between scikit-learn's with other ties",
         flush=True,
     )
-    return float(ratio.max())
+    return float(ratio[distances[0] > TOO_NEAR].max(initial=0.0))
 
 
 def main() -> int:
-    names = sys.argv[1:] or list(SPLITS)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("names", nargs="*", metavar="dataset", help=f"of {', '.join(SPLITS)}")
+    parser.add_argument("--splits", type=int, default=20, help="at most, for the held-out rows")
+    arguments = parser.parse_args()
+    names = arguments.names or list(SPLITS)
+    unknown = set(names) - set(SPLITS)
+    if unknown:
+        parser.error(f"no such dataset: {', '.join(sorted(unknown))}")
     tied = np.max([forests(name) for name in names])
     worst = np.max([trajectory(name) for name in names])
-    ratio = np.max([held_out(name) for name in names])
+    ratio = np.max([held_out(name, min(SPLITS[name], arguments.splits)) for name in names])
     return int(not (worst <= 1e-9 and ratio <= 1.3 and tied <= 1.3))
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state, check_scalar
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.engines.exact.forest import bootstrap, grow_forest
@@ -63,17 +63,22 @@ class ExactRandomForestRegressor(RegressorMixin, BaseEstimator):  # type: ignore
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Grow the forest on X (n, d) and y (n,)."""
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Grow the forest on X (n, d) and y (n,), rows counting by their weights (n,)."""
         check_scalar(self.n_estimators, "n_estimators", Integral, min_val=1)
         check_scalar(self.max_depth, "max_depth", Integral, min_val=1)
         validated: Any = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         rows, target = validated[0], validated[1].astype(np.float64)
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+            )
         random = check_random_state(self.random_state)
         # One number a tree, drawn as scikit-learn draws it.
         states = [random.randint(np.iinfo(np.int32).max) for _ in range(self.n_estimators)]
         self.forest_ = grow_forest(
-            rows, target, states, self.max_depth, effective_n_jobs(self.n_jobs)
+            rows, target, states, self.max_depth, effective_n_jobs(self.n_jobs), weights
         )
         if self.oob_score:
             self.oob_prediction_ = self._out_of_bag(rows, states)

@@ -12,25 +12,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingRegressor
 
-from pipeline.boosting import MulticalibrationBoostingRegressor
+from pipeline.boosting.algorithm import boost
 from pipeline.boosting.engines import TreeSettings, make_engine
 from pipeline.boosting.engines.exact import columns, engine
+from pipeline.boosting.rescaling import resolve
 
 NAMES = ["diabetes", "german", "crime", "california", "adult"]
 
 
-def exact(X, f, residual, seed=0, **settings):
-    return make_engine("exact", TreeSettings(**settings)).bind(X).fit(f, residual, seed)
+def exact(X, f, residual, seed=0, *, weights=None, **settings):
+    return make_engine("exact", TreeSettings(**settings)).bind(X, weights).fit(f, residual, seed)
 
 
-def sklearn(X, f, residual, seed=0, *, n_trees=100, max_depth=3, learning_rate=0.1):
-    model = GradientBoostingRegressor(
-        n_estimators=n_trees, max_depth=max_depth, learning_rate=learning_rate, random_state=seed
-    ).fit(np.column_stack([X, f]), residual)
+def sklearn(X, f, residual, seed=0, *, n_trees=100, weights=None, **settings):
+    model = GradientBoostingRegressor(n_estimators=n_trees, random_state=seed, **settings)
+    model.fit(np.column_stack([X, f]), residual, sample_weight=weights)
     return model, model.predict(np.column_stack([X, f]))
 
 
-def runs_of_sklearn(X, f, residual, **settings):
+def runs_of_sklearn(X, f, residual, *, weights=None, **settings):
     """scikit-learn under other seeds, row orders and units: all equal unless splits tie.
 
     Ties between features are broken by its seed, those between thresholds of one feature by
@@ -40,7 +40,9 @@ def runs_of_sklearn(X, f, residual, **settings):
         rng = np.random.default_rng(variant)
         rows, unit = rng.permutation(len(f)), 1 + rng.random() * (variant > 0)
         out = np.empty(len(f))
-        out[rows] = sklearn(X[rows], f[rows], unit * residual[rows], variant, **settings)[1] / unit
+        w = None if weights is None else weights[rows]
+        fit = sklearn(X[rows], f[rows], unit * residual[rows], variant, weights=w, **settings)
+        out[rows] = fit[1] / unit
         yield out
 
 
@@ -59,12 +61,17 @@ def test_training_trajectory_is_sklearns(name, n_rounds, n, strategy, paper_spli
     f0 = np.full(len(y), y.mean()) + 0.1 * X[:, 0]
     trees = 100 if name in ("diabetes", "german") else 40
     runs = [
-        MulticalibrationBoostingRegressor(
-            n_rounds, rescaling=strategy, n_trees=trees, engine=engine, random_state=0
-        ).fit(X, y, initial_prediction=f0)
-        for engine in ("sklearn", "exact")
+        boost(
+            y,
+            f0,
+            n_rounds,
+            0.5,
+            resolve(strategy),
+            lambda t, f, residual, fitter=fitter: fitter.fit(f, residual, t),
+        )
+        for fitter in (make_engine(e, TreeSettings(trees)).bind(X) for e in ("sklearn", "exact"))
     ]
-    for reference, ours in zip(runs[0].steps_, runs[1].steps_, strict=True):
+    for reference, ours in zip(*runs, strict=True):
         assert np.abs(ours.f - reference.f).max() < 1e-9 * y.std()
         assert ours.weight == pytest.approx(reference.weight, rel=1e-10)
 
@@ -125,6 +132,14 @@ TARGETS = {
 }
 
 
+WEIGHTS = {
+    "none": lambda rng, n: None,
+    "whole": lambda rng, n: np.append(1.0, rng.integers(0, 4, n - 1)),
+    "skewed": lambda rng, n: np.exp(rng.normal(size=n)),
+    "wide": lambda rng, n: 1e-3 * np.exp(4 * rng.normal(size=n)),
+}
+
+
 def table(seed, n, kinds, one_hot, duplicated):
     rng = np.random.default_rng(seed)
     X = np.column_stack([COLUMNS[kind](rng, n) for kind in kinds]).astype(float)
@@ -147,27 +162,124 @@ def table(seed, n, kinds, one_hot, duplicated):
     depth=st.integers(1, 6),
     n_trees=st.integers(1, 30),
     learning_rate=st.sampled_from([0.1, 0.3, 1.0]),
+    min_leaf=st.sampled_from([1, 1, 2, 5, 20]),
+    weight=st.sampled_from(list(WEIGHTS)),
 )
 def test_training_values_are_sklearns_on_any_table(
-    seed, n, kinds, f_kind, target, one_hot, duplicated, depth, n_trees, learning_rate
-):
+    seed, n, kinds, f_kind, target, one_hot, duplicated, depth, n_trees, learning_rate, min_leaf,
+    weight,
+):  # fmt: skip
     rng, X = table(seed, n, kinds, one_hot, duplicated)
     f = COLUMNS[f_kind](rng, n).astype(float)
     y = TARGETS[target](rng, n)
-    size = {"n_trees": n_trees, "max_depth": depth, "learning_rate": learning_rate}
-    ensemble, ours = exact(X, f, y, seed, **size)
+    weights = WEIGHTS[weight](rng, n)
+    settings = {"n_trees": n_trees, "max_depth": depth, "learning_rate": learning_rate}
+    settings |= {"min_samples_leaf": min_leaf, "weights": weights}
+    ensemble, ours = exact(X, f, y, seed, **settings)
     tolerance = 1e-9 * y.std() + 1e-13 * np.abs(y).max()
     np.testing.assert_allclose(ensemble.predict(X, f), ours, rtol=0, atol=tolerance)
-    distance = np.abs(ours - sklearn(X, f, y, **size)[1]).max()
+    # (Where rows that do not count fall to is a matter of ties, too.)
+    seen = slice(None) if weights is None else weights > 0
+    distance = np.abs(ours - sklearn(X, f, y, **settings)[1])[seen].max()
     if distance > tolerance:
         # Only where scikit-learn itself is not determined may we differ from it, and then no
         # more than it does: the loss must be within what it gives.
-        runs = list(runs_of_sklearn(X, f, y, **size))
-        assert max(np.abs(run - runs[0]).max() for run in runs) > tolerance
-        losses = [np.mean((y - run) ** 2) for run in runs]
+        runs = list(runs_of_sklearn(X, f, y, **settings))
+        assert max(np.abs(run - runs[0])[seen].max() for run in runs) > tolerance
+        losses = [np.average((y - run) ** 2, weights=weights) for run in [*runs, ours]]
+        own = losses.pop()
         # Below a variance of 2.2e-16 it stops splitting, so losses of that size are not determined.
         width = max(losses) - min(losses) + 1e-9 * max(losses) + 4 * np.finfo(float).eps
-        assert min(losses) - width <= np.mean((y - ours) ** 2) <= max(losses) + width
+        assert min(losses) - width <= own <= max(losses) + width
+
+
+@pytest.mark.parametrize("name", ["diabetes", "california"])
+def test_whole_weights_are_repeated_rows(name, paper_split):
+    X, y, *_ = paper_split(name, n=1500)
+    rng = np.random.default_rng(0)
+    times = rng.integers(0, 4, len(y))
+    f = y + y.std() * rng.normal(size=len(y))
+    rows = np.repeat(np.arange(len(y)), times)
+    _, weighted = exact(X, f, y - f, weights=times.astype(float), n_trees=50)
+    _, repeated = exact(X[rows], f[rows], (y - f)[rows], n_trees=50)
+    np.testing.assert_allclose(weighted[rows], repeated, rtol=0, atol=1e-9 * y.std())
+
+
+def test_weights_of_any_unit_give_the_same_trees(paper_split):
+    X, y, *_ = paper_split("diabetes")
+    w = np.random.default_rng(0).lognormal(size=len(y))
+    one, other = (exact(X, y, y, weights=unit * w, n_trees=10)[0].trees for unit in (1.0, 2.0**600))
+    np.testing.assert_array_equal(one.threshold, other.threshold)
+
+
+@pytest.mark.parametrize("weights", [None, "skewed"])
+@pytest.mark.parametrize("name", ["diabetes", "adult"])
+def test_leaves_have_enough_rows(name, weights, paper_split):
+    X, y, *_ = paper_split(name, n=2000)
+    w = None if weights is None else np.random.default_rng(0).lognormal(size=len(y))
+    ensemble, _ = exact(X, y, y, n_trees=20, min_samples_leaf=37, weights=w)
+    rows = np.column_stack([X, y]).astype(np.float32)
+    for feature, threshold in zip(ensemble.trees.feature, ensemble.trees.threshold, strict=True):
+        node = np.zeros(len(y), int)
+        for _ in range(3):
+            value = rows[np.arange(len(y)), feature[node]]
+            node = 2 * node + 1 + (value > threshold[node])
+        assert np.unique(node, return_counts=True)[1].min() >= 37
+
+
+@pytest.mark.parametrize("engine_name", ["exact", "sklearn"])
+def test_subsampled_trees_are_grown_to_a_share_of_the_rows(engine_name):
+    # One row sticks out: a tree of two leaves sees it or not.
+    X, y = np.arange(40.0)[:, None], np.zeros(40)
+    y[-1] = 1.0
+    seen = [
+        make_engine(engine_name, TreeSettings(1, 1, 1.0, subsample=0.25))
+        .bind(X)
+        .fit(np.zeros(40), y, seed)[1]
+        .max()
+        > 0.1
+        for seed in range(200)
+    ]
+    assert 0.15 < np.mean(seen) < 0.35
+
+
+def test_samples_differ_from_tree_to_tree_and_are_the_same_for_the_same_seed(paper_split):
+    X, y, *_ = paper_split("diabetes")
+    settings = {"n_trees": 30, "subsample": 0.5}
+    one, same, other = (exact(X, y, y, seed, **settings)[1] for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one, same)
+    assert np.abs(one - other).max() > 1e-3 * y.std()
+    whole = exact(X, y, y, n_trees=30)[1]
+    assert np.corrcoef(one, whole)[0, 1] > 0.95
+
+
+def test_a_split_chooses_from_some_features_each_as_often_as_others():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(500, 3)), rng.integers(0, 9, 500), rng.random(500) < 0.5])
+    y = X @ np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    used = [
+        exact(X, np.zeros(500), y, seed, n_trees=1, max_depth=1, max_features=0.2)[0]
+        for seed in range(300)
+    ]
+    # f is constant, so a node that draws it alone does not split.
+    roots = [int(e.trees.feature[0, 0]) if e.trees.gain[0, 0] > 0 else 5 for e in used]
+    assert np.bincount(roots, minlength=6).min() > 25
+
+
+@pytest.mark.parametrize("engine_name", ["exact", "sklearn"])
+def test_gains_of_a_full_round_are_what_the_trees_take_off_the_sum_of_squares(engine_name):
+    rng = np.random.default_rng(0)
+    X, f = rng.normal(size=(200, 3)), rng.normal(size=200)
+    y = X[:, 0] + f**2
+    w = rng.lognormal(size=200)
+    for weights in (None, w):
+        fitter = make_engine(engine_name, TreeSettings(1, 4, 1.0)).bind(X, weights)
+        ensemble, h = fitter.fit(f, y, 0)
+        mass = np.ones(200) if weights is None else w / (w.max() if engine_name == "exact" else 1)
+        around = y - np.average(y, weights=mass)
+        taken = (mass * around**2).sum() - (mass * (y - h) ** 2).sum()
+        assert ensemble.gains().sum() == pytest.approx(taken)
+        assert ensemble.gains().shape == (4,)
 
 
 @settings(max_examples=40, deadline=None)

@@ -18,11 +18,18 @@ from pipeline.boosting.arrays import Floats
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """The size of a round's ensemble."""
+    """A round's ensemble, as in scikit-learn's GradientBoostingRegressor.
+
+    subsample : share of the rows that each tree is fitted to, drawn without replacement.
+    max_features : share of the features (f among them) that each split chooses from.
+    """
 
     n_trees: int = 100
     max_depth: int = 3
     learning_rate: float = 0.1
+    min_samples_leaf: int = 1
+    subsample: float = 1.0
+    max_features: float = 1.0
 
 
 class Ensemble(Protocol):
@@ -32,12 +39,19 @@ class Ensemble(Protocol):
         """h(x, f) for the rows of X (n, d) with their predictions f (n,)."""
         ...
 
+    def gains(self) -> Floats:
+        """How much the splits of each feature, f last, reduce their trees' sums of squares."""
+        ...
+
 
 class Grower(Protocol):
     """A round whose leaf values are somebody else's: trees on (X, f), one at a time."""
 
-    def grow(self, residual: Floats) -> NDArray[np.intp]:
-        """Grow a tree to residual (n,); gives each training row's leaf (n,), any numbers ≥ 0."""
+    def grow(self, residual: Floats, mass: Floats | None = None) -> NDArray[np.intp]:
+        """Grow a tree to residual (n,); gives each training row's leaf (n,), any numbers ≥ 0.
+
+        ``mass`` (n,) are weights for this tree, 0 for rows that it does not see; None: all 1.
+        """
         ...
 
     def ensemble(self, values: Sequence[Floats]) -> Ensemble:
@@ -60,6 +74,14 @@ class Fitter(Protocol):
 class Engine(Protocol):
     """A way to fit rounds."""
 
-    def bind(self, X: Floats) -> Fitter:
-        """Prepare for the training rows X (n, d)."""
+    def bind(self, X: Floats, weights: Floats | None = None) -> Fitter:
+        """Prepare for the training rows X (n, d) with weights (n,), None for all 1."""
         ...
+
+
+def draw_sample(seed: int, tree: int, n: int, share: float) -> NDArray[np.uint8]:
+    """Which of n rows a tree is fitted to, (n,) zeros and ones: a share, without replacement."""
+    chosen = np.zeros(n, np.uint8)
+    random = np.random.default_rng([seed, tree])
+    chosen[random.permutation(n)[: max(1, int(share * n))]] = 1
+    return chosen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,6 +24,10 @@ class SklearnEnsemble:
         """h(x, f); see `Ensemble`."""
         return self.model.predict(np.column_stack([X, f]))
 
+    def gains(self) -> Floats:
+        """See `Ensemble`."""
+        return _gains(self.model.estimators_[:, 0])
+
 
 @dataclass(frozen=True)
 class LeafEnsemble:
@@ -41,6 +45,10 @@ class LeafEnsemble:
             h += self.learning_rate * values[tree.tree_.apply(features)]
         return h
 
+    def gains(self) -> Floats:
+        """See `Ensemble`."""
+        return _gains(self.trees)
+
 
 @dataclass(frozen=True)
 class SklearnGrower:
@@ -51,10 +59,15 @@ class SklearnGrower:
     random: np.random.RandomState
     trees: list[DecisionTreeRegressor] = field(default_factory=list)
 
-    def grow(self, residual: Floats) -> NDArray[np.intp]:
+    def grow(self, residual: Floats, mass: Floats | None = None) -> NDArray[np.intp]:
         """See `Grower`."""
-        tree = DecisionTreeRegressor(max_depth=self.settings.max_depth, random_state=self.random)
-        self.trees.append(tree.fit(self.features, residual))
+        tree = DecisionTreeRegressor(
+            max_depth=self.settings.max_depth,
+            min_samples_leaf=self.settings.min_samples_leaf,
+            max_features=self.settings.max_features,
+            random_state=self.random,
+        )
+        self.trees.append(tree.fit(self.features, residual, sample_weight=mass))
         return tree.tree_.apply(self.features)
 
     def ensemble(self, values: Sequence[Floats]) -> LeafEnsemble:
@@ -68,6 +81,7 @@ class SklearnFitter:
 
     X: Floats
     settings: TreeSettings
+    weights: Floats | None = None
 
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[SklearnEnsemble, Floats]:
         """Fit a round; see `Fitter`."""
@@ -76,8 +90,11 @@ class SklearnFitter:
             n_estimators=self.settings.n_trees,
             max_depth=self.settings.max_depth,
             learning_rate=self.settings.learning_rate,
+            min_samples_leaf=self.settings.min_samples_leaf,
+            subsample=self.settings.subsample,
+            max_features=self.settings.max_features,
             random_state=seed,
-        ).fit(features, residual)
+        ).fit(features, residual, sample_weight=self.weights)
         return SklearnEnsemble(model), model.predict(features)
 
     def grower(self, f: Floats, seed: int) -> SklearnGrower:
@@ -92,9 +109,18 @@ class SklearnEngine:
     settings: TreeSettings
     n_threads: int = 1
 
-    def bind(self, X: Floats) -> SklearnFitter:
+    def bind(self, X: Floats, weights: Floats | None = None) -> SklearnFitter:
         """See `Engine`."""
-        return SklearnFitter(X, self.settings)
+        return SklearnFitter(X, self.settings, weights)
+
+
+def _gains(trees: Iterable[DecisionTreeRegressor]) -> Floats:
+    # scikit-learn's importances are divided by the weight of all rows.
+    return sum(
+        tree.tree_.compute_feature_importances(normalize=False)
+        * tree.tree_.weighted_n_node_samples[0]
+        for tree in trees
+    )
 
 
 def _features(X: Floats, f: Floats) -> Float32s:

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines.base import TreeSettings
+from pipeline.boosting.engines.base import TreeSettings, draw_sample
 from pipeline.boosting.engines.exact import kernel
 from pipeline.boosting.engines.exact.columns import Layout, as_float32, prepare
 from pipeline.boosting.engines.exact.tables import with_f
 from pipeline.boosting.engines.exact.team import Team
 from pipeline.boosting.engines.exact.trees import Trees, find_leaves, predict
+from pipeline.boosting.splitmix import GOLDEN_GAMMA
 
 MAX_DEPTH = 12  # a tree is stored whole, 2^depth leaves
 LARGEST_RESIDUAL = 1e140  # sums of squares stay finite
 WORTH_A_TEAM = 2**16  # rows from which on threads gain more by sharing than they lose by waiting
+SAMPLES_BYTES = 2**25  # how much memory the samples of a batch of trees may take
+
+_NO_SAMPLES = np.empty((0, 0), np.uint8)
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,10 @@ class ExactEnsemble:
         predict(self.trees, self.learning_rate, rows, out)
         return out
 
+    def gains(self) -> Floats:
+        """See `Ensemble`."""
+        return self.trees.gains(self.n_features + 1)
+
 
 @dataclass(frozen=True)
 class ExactGrower:
@@ -52,12 +60,15 @@ class ExactGrower:
     n_threads: int = 1
     grown: list[Trees] = field(default_factory=list)
 
-    def grow(self, residual: Floats) -> NDArray[np.intp]:
+    def grow(self, residual: Floats, mass: Floats | None = None) -> NDArray[np.intp]:
         """See `Grower`."""
         check_finite(residual, len(self.table.f), "residual", LARGEST_RESIDUAL)
-        one = TreeSettings(1, self.settings.max_depth, 0.0)
+        one = replace(self.settings, n_trees=1, learning_rate=0.0, subsample=1.0)
         seed = self.seed + (len(self.grown) << 32)
-        tree = grow(self.table, residual.copy(), one, seed, self.n_threads)
+        if mass is None:
+            tree = grow(self.table, residual.copy(), one, seed, self.n_threads)
+        else:
+            tree = grow_weighted(self.table, residual.copy(), relative(mass), one, seed)
         leaves = np.empty(len(residual), np.intp)
         find_leaves(self.table, tree, leaves)
         self.grown.append(tree)
@@ -68,6 +79,7 @@ class ExactGrower:
         trees = Trees.empty(len(self.grown), self.settings.max_depth)
         for k, (tree, of_leaves) in enumerate(zip(self.grown, values, strict=True)):
             trees.feature[k], trees.threshold[k] = tree.feature[0], tree.threshold[0]
+            trees.gain[k] = tree.gain[0]
             trees.value[k, : len(of_leaves)] = of_leaves
         n_features = len(self.table.features)
         return ExactEnsemble(trees, n_features, 0.0, self.settings.learning_rate)
@@ -80,14 +92,20 @@ class ExactFitter:
     layout: Layout
     settings: TreeSettings
     n_threads: int = 1
+    mass: Floats | None = None
 
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[ExactEnsemble, Floats]:
         """Fit a round; see `Fitter`."""
-        check_finite(residual, self.layout.features.shape[1], "residual", LARGEST_RESIDUAL)
-        start = float(np.average(residual))
+        n, mass = self.layout.features.shape[1], self.mass
+        check_finite(residual, n, "residual", LARGEST_RESIDUAL)
+        start = float(np.average(residual, weights=mass))
         left = residual - start
         table = with_f(self.layout, f)
-        trees = grow(table, left, self.settings, seed, self.n_threads)
+        if mass is None and self.settings.subsample == 1.0:
+            trees = grow(table, left, self.settings, seed, self.n_threads)
+        else:
+            mass = np.ones(n) if mass is None else mass
+            trees = grow_weighted(table, left, mass, self.settings, seed)
         n_features = len(self.layout.features)
         return ExactEnsemble(trees, n_features, start, self.settings.learning_rate), residual - left
 
@@ -98,15 +116,22 @@ class ExactFitter:
 
 @dataclass(frozen=True)
 class ExactEngine:
-    """``engine="exact"``; a large table is fitted by ``n_threads`` threads, to the same bits."""
+    """``engine="exact"``; a large table is fitted by ``n_threads`` threads, to the same bits.
+
+    (With weights or samples of rows, by one.)
+    """
 
     settings: TreeSettings
     n_threads: int = 1
 
-    def bind(self, X: Floats) -> ExactFitter:
-        """See `Engine`."""
+    def __post_init__(self) -> None:
+        """Refuse what it cannot grow."""
         check_depth(self.settings.max_depth)
-        return ExactFitter(prepare(X), self.settings, self.n_threads)
+
+    def bind(self, X: Floats, weights: Floats | None = None) -> ExactFitter:
+        """See `Engine`."""
+        mass = None if weights is None else relative(weights)
+        return ExactFitter(prepare(X), self.settings, self.n_threads, mass)
 
 
 def grow(
@@ -119,14 +144,49 @@ def grow(
         members = [*kernel.team_for(table, n_threads, depth)]
     filled = [Trees.empty(n_trees, depth) for _ in members]
 
+    rules = rules_of(table, settings)
+
     def work(member: Team | None, trees: Trees) -> None:
-        kernel.grow_trees(table, residual, trees, depth, rate, np.uint64(seed), member)
+        kernel.grow_trees(table, residual, trees, depth, rate, np.uint64(seed), rules, member)
 
     if len(members) == 1:
         work(members[0], filled[0])
     else:
         _all_or_none([partial(work, *pair) for pair in zip(members, filled, strict=True)])
     return filled[0]
+
+
+def grow_weighted(
+    table: kernel.Table, residual: Floats, mass: Floats, settings: TreeSettings, seed: int
+) -> Trees:
+    """The same for rows with masses (n,), each tree from its own sample of them."""
+    n, n_trees, rules = len(residual), settings.n_trees, rules_of(table, settings)
+    trees = Trees.empty(n_trees, settings.max_depth)
+    seeds = np.uint64(seed) + GOLDEN_GAMMA * np.arange(1, n_trees + 1, dtype=np.uint64)
+    at_once = max(1, SAMPLES_BYTES // n)
+    for first in range(0, n_trees, at_once):
+        some = slice(first, first + at_once)
+        samples = _NO_SAMPLES
+        if settings.subsample < 1.0:
+            which = range(n_trees)[some]
+            samples = np.stack([draw_sample(seed, t, n, settings.subsample) for t in which])
+        kernel.grow_weighted(
+            table, residual, mass, samples, trees.some(some), settings.max_depth,
+            settings.learning_rate, seeds[some], rules,
+        )  # fmt: skip
+    return trees
+
+
+def rules_of(table: kernel.Table, settings: TreeSettings) -> kernel.Rules:
+    """What the settings mean for the splits of a table."""
+    n_features = len(table.features) + (len(table.f) > 0)
+    n_tried = max(1, int(settings.max_features * n_features))
+    return kernel.Rules(float(settings.min_samples_leaf), n_tried)
+
+
+def relative(weights: Floats) -> Floats:
+    """Weights as masses, which are at most 1."""
+    return weights / weights.max()
 
 
 def _all_or_none(works: Sequence[Callable[[], None]]) -> None:

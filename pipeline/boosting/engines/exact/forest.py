@@ -12,11 +12,15 @@ from numpy.typing import NDArray
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.engines.exact import kernel
 from pipeline.boosting.engines.exact.columns import as_float32, prepare
-from pipeline.boosting.engines.exact.engine import LARGEST_RESIDUAL, check_depth, check_finite
+from pipeline.boosting.engines.exact.engine import (
+    LARGEST_RESIDUAL,
+    SAMPLES_BYTES,
+    check_depth,
+    check_finite,
+    relative,
+)
 from pipeline.boosting.engines.exact.tables import without_f
 from pipeline.boosting.engines.exact.trees import Trees, predict
-
-_SAMPLES_BYTES = 2**25  # how much memory the samples of a batch of trees may take
 
 Draws = NDArray[np.uint8]
 
@@ -58,26 +62,39 @@ def bootstrap(random_states: Sequence[int], n: int) -> Draws:
 
 
 def grow_forest(
-    X: Floats, y: Floats, random_states: Sequence[int], max_depth: int, n_threads: int = 1
+    X: Floats,
+    y: Floats,
+    random_states: Sequence[int],
+    max_depth: int,
+    n_threads: int = 1,
+    weights: Floats | None = None,
 ) -> ExactForest:
     """Grow a tree per random state, each to its own bootstrap sample of X (n, d) and y (n,).
 
-    A random state draws the sample and decides ties between features.
+    A random state draws the sample and decides ties between features. A row counts as often as it
+    was drawn, times its weight (n,).
     """
     check_depth(max_depth)
     table = without_f(prepare(X, with_f=False))
     n = table.features.shape[1]
     check_finite(y, n, "y", LARGEST_RESIDUAL)
-    mean = float(y.mean())
+    mass = None if weights is None else relative(weights)
+    mean = float(np.average(y, weights=mass))
     centred = y - mean
     trees = Trees.empty(len(random_states), max_depth)
-    at_once = max(1, min(_SAMPLES_BYTES // max(n, 1), -(-len(random_states) // n_threads)))
+    at_once = max(1, min(SAMPLES_BYTES // max(n, 1), -(-len(random_states) // n_threads)))
 
     def grow(first: int) -> None:
         some = slice(first, first + at_once)
         states = random_states[some]
         draws, seeds = bootstrap(states, n), np.array(states, np.uint64)
-        kernel.grow_forest(table, centred, draws, trees.some(some), max_depth, seeds)
+        if mass is None:
+            kernel.grow_forest(table, centred, draws, trees.some(some), max_depth, seeds)
+        else:
+            rules = kernel.Rules(1.0, table.features.shape[0])
+            kernel.grow_weighted(
+                table, centred.copy(), mass, draws, trees.some(some), max_depth, 0.0, seeds, rules
+            )
 
     with ThreadPoolExecutor(n_threads) as pool:
         list(pool.map(grow, range(0, len(random_states), at_once)))

@@ -37,6 +37,11 @@ and subtracting them is exact: count = ⌊weight / unit⌋, A ≤ (weight − co
 other columns, which need no A, a row weighs `unit`. (A row that a forest drew k times weighs k
 units instead of one, and its r is k times as large.)
 
+Masses. Where rows have masses m (`grow_weighted`), c and N above are sums of masses, s and T sums
+of m r, and what is kept per bin has a third number, its mass; the packed counts are of rows, and
+tell which splits leave both sides enough of them. A split strictly inside a block then has at least
+the lightest row's mass more than the border before it, instead of 1.
+
 Threads. A team of threads may grow a tree together: all of them walk the same nodes and decide the
 same, from sums that they collect together. Each takes some columns (of sums, of candidates) or some
 of a node's rows (to move them, to step their residuals), and they wait for each other before one
@@ -68,6 +73,7 @@ from pipeline.boosting.engines.exact.team import (
     tell,
     wait,
 )
+from pipeline.boosting.engines.exact.trees import leaf_of
 from pipeline.boosting.splitmix import GOLDEN_GAMMA, mix
 
 TIE = 1e-11
@@ -79,14 +85,16 @@ SHRUNK = 1e-3  # and at this share of their former size, residuals are summed an
 _ONE, _TWO = np.uint64(1), np.uint64(2)
 # Tables of more rows do not fit the cache, and rows are asked for some time before they are needed.
 _CACHED, _AHEAD = 2**17, np.uint64(16)
+_NEGLIGIBLE = 1e-13  # share of a node's mass
 _NOWHERE = np.uint16(2**16 - 1)  # the label of a row that was not drawn
 _ENTRY: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 # Inside, numba's reference counting is off: it took a quarter of the time on small tables. Such a
-# function must not allocate, nor return a view of an array unless it is inlined.
+# function must not allocate, nor return a view of an array unless it is inlined. (A tuple of many
+# arrays is handed over field by field, so what is called for every column takes what it needs.)
 _OPTIONS: dict[str, Any] = _ENTRY | {"_nrt": False, "cache": False}
 _ALLOCATING: dict[str, Any] = _ENTRY | {"cache": False}
 # Without NaN, infinity and signed zeros to mind, the loops vectorise. Divisions by zero happen, in
-# bins whose result is then replaced by −1.
+# bins without a legal split, whose result is then replaced by −1.
 _FAST = _OPTIONS | {"fastmath": {"nnan", "ninf", "nsz", "contract", "reassoc"}}
 
 
@@ -114,6 +122,16 @@ class Table(NamedTuple):
     divisible: NDArray[np.bool_]  # whether a fine bin has more than one value
 
 
+class Rules(NamedTuple):
+    """What splits must obey.
+
+    min_leaf : rows on each side.  n_tried : features that a node looks at, drawn for each anew.
+    """
+
+    min_leaf: float
+    n_tried: int
+
+
 class Split(NamedTuple):
     """A chosen split: rows with value ≤ ``low`` go left; no row has a value between the two."""
 
@@ -121,6 +139,7 @@ class Split(NamedTuple):
     gain: float
     feature: int
     left_n: int
+    left_mass: float
     left_sum: float
     low: float
     high: float
@@ -139,6 +158,7 @@ class Candidate(NamedTuple):
     before: int
     after: int
     left_n: int
+    left_mass: float
     left_sum: float
 
 
@@ -148,7 +168,8 @@ _CANDIDATE_FIELDS = len(Candidate._fields)
 class Node(NamedTuple):
     """A node whose sums are in hand: a range of the row list and its label.
 
-    ``n`` counts a row as often as it was drawn, ``total`` is the sum of its residuals.
+    ``n`` counts a row as often as it was drawn, ``mass`` and ``total`` are the sums of their masses
+    (without masses, ``n``) and residuals.
     """
 
     label: int
@@ -156,14 +177,28 @@ class Node(NamedTuple):
     start: int
     end: int
     n: int
+    mass: float
     total: float
 
 
 class Packing(NamedTuple):
-    """How a row count and a sum of |r| share one number; see the module's text."""
+    """How a row count and a sum of |r| share one number, and the least mass of a row."""
 
     unit: float
     scale: float
+    lightest: float
+
+
+class Terms(NamedTuple):
+    """What the gains and promises of a node's splits depend on, worked out once."""
+
+    n: float
+    mass: float
+    mean: float
+    unit: float
+    inverse: float  # of the unit
+    half: float  # from a packed sum of |r| to half of it, rounded up
+    lightest: float
 
 
 class Memory(NamedTuple):
@@ -191,6 +226,11 @@ class Scratch(NamedTuple):
     spare: NDArray[np.uint32]
     label: NDArray[np.uint16]
     draws: NDArray[np.uint8] | None  # how often each row was drawn; None: every row once
+    mass: NDArray[np.float64] | None  # of each row; None: 1
+    masses: int | None  # where those of bins begin, behind the other sums
+    rules: Rules
+    tried: NDArray[np.bool_]  # the features that the node looks at
+    hat: NDArray[np.int64]  # that they are drawn from: all features, in any order
     team: Team | None  # None: one thread
     places: NDArray[np.uint32]  # of a node's rows in a block
     gain: NDArray[np.float64]  # of the split at each bin, where it matters
@@ -203,14 +243,14 @@ class Scratch(NamedTuple):
     row_changes: NDArray[np.float64]
     steps: NDArray[np.float64]  # of two sister leaves
     random: NDArray[np.uint64]
-    waiting: NDArray[np.int64]  # a stack of nodes: all of `Node` but the total
-    waiting_total: NDArray[np.float64]
+    waiting: NDArray[np.int64]  # a stack of nodes: the integers of `Node`
+    waiting_sums: NDArray[np.float64]  # their masses and totals
     carried: NDArray[np.float64]  # the root's sums
     levels: NDArray[np.float64]  # the sums of the nodes on the stack
 
 
 @njit(**_ENTRY)
-def grow_trees(table, residual, trees, depth, learning_rate, seed, team):
+def grow_trees(table, residual, trees, depth, learning_rate, seed, rules, team):
     """Fit trees to ``residual`` (n,), which is left with what remains; fills ``trees``.
 
     ``team`` is None, or one of several that are called at the same time on the same residuals, each
@@ -219,9 +259,9 @@ def grow_trees(table, residual, trees, depth, learning_rate, seed, team):
     Gives nothing back: numba crashes where Ctrl-C comes while it turns results into Python objects.
     """
     n = residual.shape[0]
-    scratch = _new_scratch(table, n, depth, None, team)
+    scratch = _new_scratch(table, n, depth, None, None, None, rules, team)
     carried = scratch.carried
-    packing = Packing(_unit(n), 1.0)
+    packing = Packing(_unit(n), 1.0, 1.0)
     everything = 2 * table.first_bin[table.n_fine] - 2  # f's last bin holds all rows
     fresh = 0.0  # the packed Σ|r| when the bounds were last made anew
     former = 0.0  # max|r| when all columns were last summed anew
@@ -236,7 +276,7 @@ def grow_trees(table, residual, trees, depth, learning_rate, seed, team):
             largest = _largest(residual)
             if largest == 0.0:
                 break  # nothing left to fit: the remaining trees are zero
-            packing = _packing(n, largest)
+            packing = _packing(n, largest, 1.0)
             n_columns = table.n_fine  # the others are carried well enough until residuals shrink
             if tree == 0 or largest < SHRUNK * former:
                 n_columns, former = table.codes.shape[1], largest
@@ -246,7 +286,7 @@ def grow_trees(table, residual, trees, depth, learning_rate, seed, team):
         scratch.drop[:] = 0.0
         scratch.growth[:] = 0.0
         scratch.random[0] = mix(seed + GOLDEN_GAMMA * np.uint64(tree + 1))
-        root = Node(0, 0, 0, n, n, carried[everything])
+        root = Node(0, 0, 0, n, n, np.float64(n), carried[everything])
         _grow(table, residual, scratch, packing, root, trees, tree, learning_rate)
         if leads(team):
             _carry(table, scratch, packing, learning_rate)
@@ -264,7 +304,8 @@ def grow_forest(table, y, draws, trees, depth, seeds):
     """
     n = y.shape[0]
     residual = np.empty(n)
-    scratch = _new_scratch(table, n, depth, np.empty(n, np.uint8), None)
+    rules = Rules(1.0, table.features.shape[0])
+    scratch = _new_scratch(table, n, depth, np.empty(n, np.uint8), None, None, rules, None)
     n_columns = table.codes.shape[1]
     for tree in range(draws.shape[0]):
         n_rows, n_drawn, total, largest = np.uint64(0), 0, 0.0, 0.0
@@ -278,41 +319,94 @@ def grow_forest(table, y, draws, trees, depth, seeds):
             residual[i] = times * y[i]
             total += residual[i]
             largest = max(largest, abs(residual[i]))
-        packing, end = _packing(n, largest), np.int64(n_rows)
+        packing, end = _packing(n, largest, 1.0), np.int64(n_rows)
         root_sums = scratch.carried
         _collect(table, residual, scratch, 0, end, packing, n_columns, root_sums, None, None)
         scratch.random[0] = mix(seeds[tree])
-        root = Node(0, 0, 0, end, n_drawn, total)
+        root = Node(0, 0, 0, end, n_drawn, np.float64(n_drawn), total)
         _grow(table, residual, scratch, packing, root, trees, tree, None)
+
+
+@njit(**_ENTRY)
+def grow_weighted(table, residual, weights, samples, trees, depth, learning_rate, seeds, rules):
+    """Fit trees to rows with ``weights`` (n,), each to a sample of them; fills ``trees``.
+
+    samples : (n_trees, n) how often each row is in each tree's sample, or (0, 0): once.
+    seeds : (n_trees,) for ties.
+
+    ``residual`` (n,) is left with what remains, in the sample and out of it. Rows whose mass,
+    weight times sample, is 0 are in no node. A tree's values are summed up anew from its rows,
+    because those of its splits come from differences, which would swallow rows of little mass.
+    """
+    n, n_inner = residual.shape[0], trees.feature.shape[1]
+    pull, mass = np.empty(n), np.empty(n)
+    sums_of_leaves, masses_of_leaves = np.empty(n_inner + 1), np.empty(n_inner + 1)
+    masses = 2 * table.first_bin[-1]
+    scratch = _new_scratch(table, n, depth, None, mass, masses, rules, None)
+    n_columns = table.codes.shape[1]
+    for tree in range(trees.feature.shape[0]):
+        n_rows, total, total_mass, largest, lightest = np.uint64(0), 0.0, 0.0, 0.0, np.inf
+        for i in range(n):
+            mass[i] = weights[i] * samples[tree, i] if samples.shape[0] > 0 else weights[i]
+            scratch.label[i] = 0 if mass[i] > 0.0 else _NOWHERE
+            scratch.rows[n_rows] = i
+            n_rows += np.uint64(mass[i] > 0.0)
+            pull[i] = mass[i] * residual[i]
+            total += pull[i]
+            total_mass += mass[i]
+            largest = max(largest, abs(pull[i]))
+            if mass[i] > 0.0:
+                lightest = min(lightest, mass[i])
+        end = np.int64(n_rows)
+        if largest == 0.0:
+            continue  # nothing to fit
+        packing = _packing(n, largest, lightest)
+        _collect(table, pull, scratch, 0, end, packing, n_columns, scratch.carried, None, None)
+        scratch.random[0] = mix(seeds[tree])
+        root = Node(0, 0, 0, end, end, total_mass, total)
+        _grow(table, pull, scratch, packing, root, trees, tree, None)
+        sums_of_leaves[:] = 0.0
+        masses_of_leaves[:] = 0.0
+        leaves = scratch.places  # not needed for anything else now
+        for i in range(n):
+            leaf = leaf_of(table, trees, tree, i)
+            leaves[i] = leaf
+            sums_of_leaves[leaf] += pull[i]
+            masses_of_leaves[leaf] += mass[i]
+        for leaf in range(n_inner + 1):
+            if masses_of_leaves[leaf] > 0.0:
+                trees.value[tree, leaf] = sums_of_leaves[leaf] / masses_of_leaves[leaf]
+        for i in range(n):
+            residual[i] -= learning_rate * trees.value[tree, leaves[i]]
 
 
 def team_for(table: Table, size: int, depth: int) -> list[Team]:
     """The members of a team that fits a table."""
-    n_bins = int(table.first_bin[-1])
+    n_sums = 2 * int(table.first_bin[-1])
     return Team.gather(
-        size, _new_memory.py_func(len(table.codes), n_bins, depth, size, table.n_fine)
+        size, _new_memory.py_func(len(table.codes), n_sums, depth, size, table.n_fine)
     )
 
 
 @njit(**_ALLOCATING)
-def _new_memory(n, n_bins, depth, n_members, n_fine):
+def _new_memory(n, n_sums, depth, n_members, n_fine):
     return Memory(
         np.empty(n + 1, np.uint32),
         np.empty(n + 1, np.uint32),
         np.empty(n + 1 if n_members > 1 else 0, np.uint32),
         np.zeros(n, np.uint16),
-        np.zeros(2 * n_bins),
-        np.empty(2 * n_bins),
-        np.empty((depth + 1, 2 * n_bins)),
+        np.zeros(n_sums),
+        np.empty(n_sums),
+        np.empty((depth + 1, n_sums)),
         np.empty((n_members, n + 1), np.uint32),
         np.empty((n_members, n_fine, _CANDIDATE_FIELDS)),
     )
 
 
 @njit(**_ALLOCATING)
-def _memory_of(team, n, n_bins, depth, n_fine):
+def _memory_of(team, n, n_sums, depth, n_fine):
     if team is None:
-        return _new_memory(n, n_bins, depth, 1, n_fine)
+        return _new_memory(n, n_sums, depth, 1, n_fine)
     return team.memory
 
 
@@ -324,14 +418,21 @@ def _number(team):
 
 
 @njit(**_ALLOCATING)
-def _new_scratch(table, n, depth, draws, team):
+def _new_scratch(table, n, depth, draws, mass, masses, rules, team):
     n_bins, n_fine_bins = table.first_bin[-1], table.block_start.shape[0]
-    memory = _memory_of(team, n, n_bins, depth, table.n_fine)
+    n_sums = 2 * n_bins if masses is None else 3 * n_bins
+    memory = _memory_of(team, n, n_sums, depth, table.n_fine)
+    n_features = table.features.shape[0] + (table.f.shape[0] > 0)
     return Scratch(
         memory.rows,
         memory.spare,
         memory.label,
         draws,
+        mass,
+        masses,
+        rules,
+        np.ones(n_features, np.bool_),
+        np.arange(n_features),
         team,
         memory.places[_number(team)],
         np.empty(n_bins),
@@ -343,7 +444,7 @@ def _new_scratch(table, n, depth, draws, team):
         np.empty(2),
         np.zeros(1, np.uint64),
         np.empty((depth + 2, 5), np.int64),
-        np.empty(depth + 2),
+        np.empty((depth + 2, 2)),
         memory.carried,
         memory.levels,
     )
@@ -371,7 +472,7 @@ def _grow(table, residual, scratch, packing, root, trees, tree, learning_rate):
         forget(scratch.team)
         wait(scratch.team)  # before labels and residuals change
         if is_leaf:
-            value = node.total / node.n
+            value = node.total / node.mass
             _set_leaf(trees.value[tree], node.label, value)
             if learning_rate is not None:
                 start, end = part(scratch.team, node.start, node.end)
@@ -381,6 +482,7 @@ def _grow(table, residual, scratch, packing, root, trees, tree, learning_rate):
             continue
         trees.feature[tree, node.label] = split.feature
         trees.threshold[tree, node.label] = split.low / 2.0 + split.high / 2.0
+        trees.gain[tree, node.label] = split.gain * node.mass
         column = _feature_values(table, split.feature)
         if node.level + 1 == depth:
             values = _set_leaves(trees.value[tree], node, split)
@@ -392,9 +494,12 @@ def _grow(table, residual, scratch, packing, root, trees, tree, learning_rate):
             continue
         middle = _partition(scratch.team, scratch, node, column, split.low)
         label, level = 2 * node.label + 1, node.level + 1
-        left_n, left_sum = split.left_n, split.left_sum
-        left = Node(label, level, node.start, middle, left_n, left_sum)
-        right = Node(label + 1, level, middle, node.end, node.n - left_n, node.total - left_sum)
+        left_n, left_mass, left_sum = split.left_n, split.left_mass, split.left_sum
+        left = Node(label, level, node.start, middle, left_n, left_mass, left_sum)
+        right = Node(
+            label + 1, level, middle, node.end, node.n - left_n, node.mass - left_mass,
+            node.total - left_sum,
+        )  # fmt: skip
         small, large = left, right
         if 2 * (middle - node.start) > node.end - node.start:
             small, large = right, left
@@ -413,7 +518,7 @@ def _push(scratch, place, node):
     waiting = scratch.waiting
     waiting[place, 0], waiting[place, 1] = node.label, node.level
     waiting[place, 2], waiting[place, 3], waiting[place, 4] = node.start, node.end, node.n
-    scratch.waiting_total[place] = node.total
+    scratch.waiting_sums[place, 0], scratch.waiting_sums[place, 1] = node.mass, node.total
 
 
 @njit(inline="always", **_OPTIONS)
@@ -421,7 +526,7 @@ def _pop(scratch, place):
     waiting = scratch.waiting
     return Node(
         waiting[place, 0], waiting[place, 1], waiting[place, 2], waiting[place, 3],
-        waiting[place, 4], scratch.waiting_total[place],
+        waiting[place, 4], scratch.waiting_sums[place, 0], scratch.waiting_sums[place, 1],
     )  # fmt: skip
 
 
@@ -431,37 +536,57 @@ def _pop(scratch, place):
 @njit(**_OPTIONS)
 def _best_split(table, residual, scratch, sums, packing, node):
     """The split of largest gain; ties between features are broken at random."""
-    n, best = node.n, Candidate(-1.0, -1, 0, -1, -1, 0, 0.0)
-    if node.end - node.start < 2:
+    best = Candidate(-1.0, -1, 0, -1, -1, 0, 0.0, 0.0)
+    if node.end - node.start < 2 or node.n < 2.0 * scratch.rules.min_leaf:
         return _complete(table, scratch.label, sums, packing.unit, node, best)
-    unit, mean, gain = packing.unit, node.total / n, scratch.gain
+    unit, gain = packing.unit, scratch.gain
     first_bin, n_fine, n_numeric = table.first_bin, table.n_fine, table.n_numeric
     lot = mix(scratch.random[0] + GOLDEN_GAMMA * np.uint64(node.label + 1))
-    known = _border_gains(table, sums, n, mean, unit, gain, scratch.column_gain)
+    rules, tried, masses = scratch.rules, scratch.tried, scratch.masses
+    some = rules.n_tried < tried.shape[0]
+    if some:
+        _draw_features(tried, scratch.hat, rules.n_tried, lot)
+    terms = _terms(node, packing)
+    known = _border_gains(table, sums, terms, rules, tried, gain, scratch.column_gain, masses)
     enough = _nearly(known)
-    _promises(first_bin, table.divisible, sums, n, mean, packing, enough, scratch.promise)
-    _scan_together(scratch.team, table, residual, scratch, sums, packing, node, enough)
+    _promises(
+        first_bin, table.divisible, sums, terms, enough, scratch.promise, rules.min_leaf, masses
+    )
+    _scan_together(scratch.team, table, residual, scratch, sums, terms, node, enough)
     for c in range(scratch.column_gain.shape[0]):
         largest, enough = scratch.column_gain[c], _nearly(max(known, best.gain))
         if c < n_fine:
+            if some and not _is_tried(table, tried, c):
+                continue
             candidate = _fine_candidate(
-                scratch.team, table, residual, scratch, sums, packing, node, c, enough
+                scratch.team, table, residual, scratch, sums, terms, node, c, enough
             )
             best = _prefer(table, best, candidate, lot)
         elif largest < enough:
             continue
         elif c < n_numeric:
             j = _first_reaching(gain, first_bin[c], largest)
-            candidate = Candidate(largest, c, j, -1, -1, _count(sums, j, unit), sums[2 * j])
+            count = _count(sums, j, unit)
+            mass = _mass(sums, j, count, scratch.masses)
+            candidate = Candidate(largest, c, j, -1, -1, count, mass, sums[2 * j])
             best = _prefer(table, best, candidate, lot)
         else:
             for j in range(first_bin[c], first_bin[c + 1] - 1):
                 if gain[j] >= enough:
                     # The rest has the feature's lower value and goes left.
-                    rest_n, rest = n - _count(sums, j, unit), node.total - sums[2 * j]
-                    candidate = Candidate(gain[j], c, j, -1, -1, rest_n, rest)
+                    count = _count(sums, j, unit)
+                    mass = node.mass - _mass(sums, j, count, scratch.masses)
+                    rest_n, rest = node.n - count, node.total - sums[2 * j]
+                    candidate = Candidate(gain[j], c, j, -1, -1, rest_n, mass, rest)
                     best = _prefer(table, best, candidate, lot)
     return _complete(table, scratch.label, sums, unit, node, best)
+
+
+@njit(inline="always", **_FAST)
+def _terms(node, packing):
+    half, mean = 0.5000000001 / packing.scale, node.total / node.mass
+    n, unit, lightest = np.float64(node.n), packing.unit, packing.lightest
+    return Terms(n, node.mass, mean, unit, 1.0 / unit, half, lightest)
 
 
 @njit(**_OPTIONS)
@@ -479,12 +604,40 @@ def _prefer(table, best, candidate, lot):
     return candidate if theirs < ours else best
 
 
+@njit(**_OPTIONS)
+def _draw_features(tried, hat, n_tried, lot):
+    """Choose the features that a node looks at, by a few steps of a shuffle."""
+    n = hat.shape[0]
+    tried[:] = False
+    for k in range(n_tried):
+        other = k + np.int64(mix(lot + GOLDEN_GAMMA * np.uint64(k + 1)) % np.uint64(n - k))
+        hat[k], hat[other] = hat[other], hat[k]
+        tried[hat[k]] = True
+
+
+@njit(**_OPTIONS)
+def _is_tried(table, tried, column):
+    """Whether a node looks at the feature of a fine or coarse column."""
+    if column < table.order.shape[0]:
+        return tried[table.fine_features[column]]
+    if column < table.n_fine:
+        return tried[table.features.shape[0]]  # f
+    return tried[table.coarse_features[column - table.n_fine]]
+
+
 @njit(inline="always", **_FAST)
-def _gain(left_sum, left_count, n, mean):
-    """g of the module's text; −1 if a side is empty."""
-    product = left_count * (n - left_count)
-    excess = left_sum - left_count * mean
-    return excess * excess / product if product > 0.5 else -1.0
+def _gain(left_sum, left_mass, mass, mean):
+    """g of the module's text."""
+    excess = left_sum - left_mass * mean
+    return excess * excess / (left_mass * (mass - left_mass))
+
+
+@njit(**_FAST)
+def _mass(sums, j, count, masses):
+    """The mass of bin j; whether there are masses at all is known when this is compiled."""
+    if masses is None:
+        return np.float64(count)
+    return sums[np.uint64(masses) + np.uint64(j)]
 
 
 # Whether a bin's split gains more than g needs no division: (s − c T/N)² > g c (N − c). So loops
@@ -492,21 +645,24 @@ def _gain(left_sum, left_count, n, mean):
 
 
 @njit(**_OPTIONS)
-def _border_gains(table, sums, n, mean, unit, gains, column_gain):
+def _border_gains(table, sums, terms, rules, tried, gains, column_gain, masses):
     """The best gain at a bin of each column, where it may be the best of all; and the best of all.
 
     Elsewhere −1. Looks at groups of columns, so that small columns cost little.
     """
-    first_bin, groups, inverse, known = table.first_bin, table.groups, 1.0 / unit, -1.0
+    least, some = rules.min_leaf, rules.n_tried < tried.shape[0]
+    first_bin, groups, known = table.first_bin, table.groups, -1.0
     for group in range(groups.shape[0] - 1):
         columns = range(groups[group], groups[group + 1])
         start, end = first_bin[columns.start], first_bin[columns.stop]
         enough = _nearly(known)
-        if known >= 0.0 and _n_reaching(sums, start, end, n, mean, inverse, enough) == 0:
+        if known >= 0.0 and not _reaching(sums, start, end, terms, least, enough, masses):
             for c in columns:
                 column_gain[c] = -1.0
             continue
-        _bin_gains(sums, start, end, n, mean, inverse, gains)
+        _bin_gains(sums, start, end, terms, least, gains, masses)
+        if some:
+            _pass_over(table, tried, columns.start, columns.stop, gains)
         for c in columns:
             # A bundle's last bin is no split.
             end = first_bin[c + 1] - (c >= table.n_numeric)
@@ -515,23 +671,61 @@ def _border_gains(table, sums, n, mean, unit, gains, column_gain):
     return known
 
 
+@njit(**_OPTIONS)
+def _pass_over(table, tried, first, last, gains):
+    """No gain for features of some columns that the node does not look at."""
+    for c in range(first, last):
+        numeric = c < table.n_numeric
+        hidden = numeric and not _is_tried(table, tried, c)
+        for j in range(table.first_bin[c], table.first_bin[c + 1] - (not numeric)):
+            if hidden or (not numeric and not tried[table.bin_feature[j]]):
+                gains[j] = -1.0
+
+
 @njit(**_FAST)
-def _n_reaching(sums, start, end, n, mean, inverse, enough):
-    """How many splits at the bins of a range gain ``enough`` (a maximum would not vectorise)."""
-    found = 0
+def _reaching(sums, start, end, terms, least, enough, masses):
+    """Whether a split at the bins of a range gains ``enough`` (a maximum would not vectorise)."""
+    found, n, mass, mean, inverse = 0, terms.n, terms.mass, terms.mean, terms.inverse
+    legal = _least_product(n, least)
     for j in range(np.uint64(start), np.uint64(end)):
         count = np.floor(sums[j + j + _ONE] * inverse)
-        product = count * (n - count)
-        excess = sums[j + j] - count * mean
-        found += np.int64((excess * excess >= enough * product) & (product > 0.5))
-    return found
+        left_mass = _mass(sums, j, count, masses)
+        product = left_mass * (mass - left_mass)
+        excess = sums[j + j] - left_mass * mean
+        reaches = excess * excess >= enough * product
+        found += np.int64(reaches & (_product(product, mass, count, n, masses) > legal))
+    return found > 0
 
 
 @njit(**_FAST)
-def _bin_gains(sums, start, end, n, mean, inverse, gains):
-    """The gain of the split at each bin of a range."""
+def _bin_gains(sums, start, end, terms, least, gains, masses):
+    """The gain of the split at each bin of a range; −1 if a side has too few rows."""
+    n, mass, mean, inverse = terms.n, terms.mass, terms.mean, terms.inverse
+    legal = _least_product(n, least)
     for j in range(np.uint64(start), np.uint64(end)):
-        gains[j] = _gain(sums[j + j], np.floor(sums[j + j + _ONE] * inverse), n, mean)
+        count = np.floor(sums[j + j + _ONE] * inverse)
+        left_mass = _mass(sums, j, count, masses)
+        product = left_mass * (mass - left_mass)
+        excess = sums[j + j] - left_mass * mean
+        enough = _product(product, mass, count, n, masses) > legal
+        gains[j] = excess * excess / product if enough else -1.0
+
+
+@njit(inline="always", **_FAST)
+def _least_product(n, least):
+    """Counts c of rows before a split leave both sides enough rows if c (n − c) is larger."""
+    return least * (n - least) - 0.5
+
+
+@njit(**_FAST)
+def _product(product, mass, count, n, masses):
+    """The product of the row counts on both sides; without masses it is that of the masses.
+
+    A side whose mass is lost in the rounding of the other's counts as empty.
+    """
+    if masses is None:
+        return product
+    return count * (n - count) if product > _NEGLIGIBLE * mass * mass else -1.0
 
 
 @njit(**_FAST)
@@ -543,47 +737,59 @@ def _maximum(values, start, end):
 
 
 @njit(**_FAST)
-def _promises(first_bin, divisible, sums, n, mean, packing, enough, promises):
+def _promises(first_bin, divisible, sums, terms, enough, promises, least, masses):
     """Not negative for each block of the fine columns that may hide a split gaining ``enough``."""
-    unit, inverse, half = packing.unit, 1.0 / packing.unit, _half(packing)
+    inverse = terms.inverse
     for j in range(_ONE, np.uint64(promises.shape[0])):
         at = j + j
+        before = np.floor(sums[at - _ONE] * inverse)
+        after = np.floor(sums[at + _ONE] * inverse)
         promises[j] = _block_promise(
-            sums[at - _TWO], sums[at - _ONE], sums[at], sums[at + _ONE], divisible[j],
-            n, mean, unit, inverse, half, enough,
+            sums[at - _TWO], sums[at - _ONE], before, _mass(sums, j - _ONE, before, masses),
+            sums[at], sums[at + _ONE], after, _mass(sums, j, after, masses),
+            divisible[j], terms, enough,
         )  # fmt: skip
     for c in range(first_bin.shape[0]):
         j = first_bin[c]
         if j >= promises.shape[0]:
             break
+        after = np.floor(sums[2 * j + 1] * inverse)
         promises[j] = _block_promise(
-            0.0, 0.0, sums[2 * j], sums[2 * j + 1], divisible[j],
-            n, mean, unit, inverse, half, enough,
+            0.0, 0.0, 0.0, 0.0, sums[2 * j], sums[2 * j + 1], after, _mass(sums, j, after, masses),
+            divisible[j], terms, enough,
         )  # fmt: skip
+    if least > 1.0:
+        _break_promises(first_bin, sums, inverse, least, terms.n - least, promises)
+
+
+@njit(**_OPTIONS)
+def _break_promises(first_bin, sums, inverse, least, most, promises):
+    """For blocks all of whose splits leave a side too few rows."""
+    for c in range(first_bin.shape[0] - 1):
+        before = 0.0
+        for j in range(first_bin[c], min(first_bin[c + 1], promises.shape[0])):
+            after = np.floor(sums[2 * j + 1] * inverse)
+            if after <= least or before >= most:
+                promises[j] = -1.0
+            before = after
 
 
 @njit(inline="always", **_FAST)
 def _block_promise(
-    sum0, weight0, sum1, weight1, divisible, n, mean, unit, inverse, half, enough
+    sum0, weight0, count0, mass0, sum1, weight1, count1, mass1, divisible, terms, enough
 ):  # fmt: skip
     """At the corners of the rectangle of the splits strictly inside a block."""
-    count0, count1 = np.floor(weight0 * inverse), np.floor(weight1 * inverse)
-    reach = ((weight1 - weight0) - (count1 - count0) * unit) * half
+    mass, mean = terms.mass, terms.mean
+    reach = ((weight1 - weight0) - (count1 - count0) * terms.unit) * terms.half
     middle = 0.5 * (sum0 + sum1)
-    low, high = count0 + 1.0, count1 - 1.0
+    low, high = mass0 + terms.lightest, mass1 - terms.lightest
     excess_low = abs(middle - low * mean) + reach
     excess_high = abs(middle - high * mean) + reach
     promise = max(
-        excess_low * excess_low - enough * (low * (n - low)),
-        excess_high * excess_high - enough * (high * (n - high)),
+        excess_low * excess_low - enough * (low * (mass - low)),
+        excess_high * excess_high - enough * (high * (mass - high)),
     )
     return promise if divisible and count1 - count0 > 1.5 else -1.0
-
-
-@njit(inline="always", **_OPTIONS)
-def _half(packing):
-    """From a packed sum of |r| to half of it, rounded up."""
-    return 0.5000000001 / packing.scale
 
 
 @njit(**_FAST)
@@ -601,13 +807,15 @@ def _nearly(gain):
 
 
 @njit(**_OPTIONS)
-def _scan_together(team, table, residual, scratch, sums, packing, node, enough):
+def _scan_together(team, table, residual, scratch, sums, terms, node, enough):
     """Each member of a team finds the candidates in its share of every fine column."""
     if team is not None:
         for c in range(table.n_fine):
+            if not _is_tried(table, scratch.tried, c):
+                continue
             first, last = _share_of_bins(team, scratch.promise, table.first_bin, c)
             found = _range_candidate(
-                table, residual, scratch, sums, packing, node, c, enough, first, last
+                table, residual, scratch, sums, terms, node, c, enough, first, last
             )
             _note(team.memory.candidates[team.me, c], found)
         wait(team)
@@ -635,14 +843,14 @@ def _after_promising(promises, start, end, count):
 
 
 @njit(**_OPTIONS)
-def _fine_candidate(team, table, residual, scratch, sums, packing, node, column, enough):
+def _fine_candidate(team, table, residual, scratch, sums, terms, node, column, enough):
     """The best split of a fine column, on a border or inside a block, if it gains ``enough``."""
     if team is None:
         first, last = table.first_bin[column], table.first_bin[column + 1]
         return _range_candidate(
-            table, residual, scratch, sums, packing, node, column, enough, first, last
+            table, residual, scratch, sums, terms, node, column, enough, first, last
         )
-    best = Candidate(enough, -1, 0, -1, -1, 0, 0.0)
+    best = Candidate(enough, -1, 0, -1, -1, 0, 0.0, 0.0)
     for member in range(team.size):
         found = _noted(team.memory.candidates[member, column])
         if found.column >= 0 and _improves(found.gain, best):
@@ -653,48 +861,56 @@ def _fine_candidate(team, table, residual, scratch, sums, packing, node, column,
 @njit(**_OPTIONS)
 def _note(fields, found):
     fields[0], fields[1], fields[2], fields[3] = found.gain, found.column, found.bin, found.before
-    fields[4], fields[5], fields[6] = found.after, found.left_n, found.left_sum
+    fields[4], fields[5], fields[6] = found.after, found.left_n, found.left_mass
+    fields[7] = found.left_sum
 
 
 @njit(**_OPTIONS)
 def _noted(fields):
     return Candidate(
         fields[0], np.int64(fields[1]), np.int64(fields[2]), np.int64(fields[3]),
-        np.int64(fields[4]), np.int64(fields[5]), fields[6],
+        np.int64(fields[4]), np.int64(fields[5]), fields[6], fields[7],
     )  # fmt: skip
 
 
 @njit(**_OPTIONS)
 def _range_candidate(
-    table, residual, scratch, sums, packing, node, column, enough, start, end
+    table, residual, scratch, sums, terms, node, column, enough, start, end
 ):  # fmt: skip
     """The best split at some bins of a fine column or inside them, if it gains ``enough``."""
-    best = Candidate(enough, -1, 0, -1, -1, 0, 0.0)
-    first, unit = table.first_bin[column], packing.unit
+    best = Candidate(enough, -1, 0, -1, -1, 0, 0.0, 0.0)
+    first, unit = table.first_bin[column], terms.unit
     border_gain, border = scratch.column_gain[column], table.first_bin[column + 1]
     if border_gain >= enough:  # after this bin lies the best border
         border = _first_reaching(scratch.gain, first, border_gain)
     elif not _any_promise(scratch.promise, start, end):
         return best
     for j in range(start, end):
-        if scratch.promise[j] >= 0.0 and _still_promising(
-            sums, j, first, node, packing, max(best.gain, _nearly(_nearly(best_told(scratch.team))))
-        ):
-            best = _scan(table, residual, scratch, sums, unit, node, column, j, best)
-            tell(scratch.team, best.gain)
+        if scratch.promise[j] >= 0.0:
+            best_known = max(best.gain, _nearly(_nearly(best_told(scratch.team))))
+            if _still_promising(sums, j, first, terms, best_known, scratch.masses):
+                best = _scan(table, residual, scratch, sums, unit, node, column, j, best)
+                tell(scratch.team, best.gain)
         if j == border and _improves(border_gain, best):
             count = _count(sums, j, unit)
-            best = Candidate(border_gain, column, j, -1, -1, count, sums[2 * j])
+            mass = _mass(sums, j, count, scratch.masses)
+            best = Candidate(border_gain, column, j, -1, -1, count, mass, sums[2 * j])
     return best
 
 
 @njit(**_FAST)
-def _still_promising(sums, j, first, node, packing, enough):
+def _still_promising(sums, j, first, terms, enough, masses):
     """Whether a block holds its promise of a lower gain for ``enough``, too."""
-    sum0, weight0 = (sums[2 * j - 2], sums[2 * j - 1]) if j > first else (0.0, 0.0)
+    sum0, weight0, before, mass0 = 0.0, 0.0, 0.0, 0.0
+    inverse = terms.inverse
+    if j > first:
+        sum0, weight0 = sums[2 * j - 2], sums[2 * j - 1]
+        before = np.floor(weight0 * inverse)
+        mass0 = _mass(sums, j - 1, before, masses)
+    after = np.floor(sums[2 * j + 1] * inverse)
     promise = _block_promise(
-        sum0, weight0, sums[2 * j], sums[2 * j + 1], True,
-        node.n, node.total / node.n, packing.unit, 1.0 / packing.unit, _half(packing), enough,
+        sum0, weight0, before, mass0, sums[2 * j], sums[2 * j + 1], after,
+        _mass(sums, j, after, masses), True, terms, enough,
     )  # fmt: skip
     return promise >= 0.0
 
@@ -713,11 +929,12 @@ def _scan(table, residual, scratch, sums, unit, node, column, j, best):
     """``best``, or a better split among the node's rows in block ``j`` of a fine column."""
     order, values = _sorted_rows(table, column)
     label, places = scratch.label, scratch.places
-    n = node.n
-    mean = node.total / n
+    total_mass, mean = node.mass, node.total / node.mass
     inner = j > table.first_bin[column]
     left_sum = sums[2 * j - 2] if inner else 0.0
     count = _count(sums, j - 1, unit) if inner else 0
+    mass = _mass(sums, j - 1, count, scratch.masses) if inner else 0.0
+    legal = _least_product(node.n, scratch.rules.min_leaf)
     found, large = np.uint64(0), label.shape[0] > _CACHED
     for q in range(np.uint64(table.block_start[j]), np.uint64(table.block_end[j])):
         places[found] = q
@@ -729,15 +946,18 @@ def _scan(table, residual, scratch, sums, unit, node, column, j, best):
         q = np.int64(places[k])
         if previous >= 0 and values[q] > values[previous] + FEATURE_THRESHOLD:
             # Most splits are refused, and refusing needs no division.
-            excess = left_sum - count * mean
-            product = np.float64(count) * (n - count)
-            if excess * excess >= best.gain * product:
-                gain = _gain(left_sum, np.float64(count), n, mean)
+            left_mass = _current(mass, count, scratch.masses)
+            excess = left_sum - left_mass * mean
+            product = left_mass * (total_mass - left_mass)
+            rows_product = _product(product, total_mass, count, node.n, scratch.masses)
+            if excess * excess >= best.gain * product and rows_product > legal:
+                gain = _gain(left_sum, left_mass, total_mass, mean)
                 if _improves(gain, best):
-                    best = Candidate(gain, column, j, previous, q, count, left_sum)
+                    best = Candidate(gain, column, j, previous, q, count, left_mass, left_sum)
         previous = q
         left_sum += residual[order[q]]
         count += _times(scratch.draws, order[q])
+        mass += _mass_of(scratch.mass, order[q])
     return best
 
 
@@ -753,7 +973,7 @@ def _complete(table, label, sums, unit, node, best):
     c, j = best.column, best.bin
     low, high = np.float32(0), np.float32(0)
     if c < 0:
-        return Split(False, best.gain, 0, 0, 0.0, low, high)
+        return Split(False, best.gain, 0, 0, 0.0, 0.0, low, high)
     if c < table.n_fine:
         order, values = _sorted_rows(table, c)
         before, after = best.before, best.after
@@ -775,7 +995,8 @@ def _complete(table, label, sums, unit, node, best):
     else:
         low, high = table.bin_low[j], table.bin_high[j]
     feature = _feature(table, best)
-    return Split(True, best.gain, feature, best.left_n, best.left_sum, low, high)
+    left_n, left_mass = best.left_n, best.left_mass
+    return Split(True, best.gain, feature, left_n, left_mass, best.left_sum, low, high)
 
 
 @njit(**_OPTIONS)
@@ -802,8 +1023,8 @@ def _is_pure(residual, scratch, node, gain):
         i = scratch.rows[q]
         value = residual[i]
         total += value
-        squares += value * value / _times(scratch.draws, i)
-    return squares / node.n - (total / node.n) ** 2 <= PURE
+        squares += value * value / _times(scratch.draws, i) / _mass_or_one(scratch.mass, i)
+    return squares / node.mass - (total / node.mass) ** 2 <= PURE
 
 
 # --- sums of a node -------------------------------------------------------------------------
@@ -834,11 +1055,33 @@ def _collect(table, residual, scratch, start, end, packing, n_columns, sums, par
             add_pair(sums, np.uint64(codes[i, c]), value, weight)
         for c in others:
             add_pair(sums, np.uint64(codes[i, c]), value, plain)
+    _collect_masses(table, scratch, start, end, sums, parent, rest, scratch.masses)
     _settle(sums, first_bin, first, min(last, n_numeric), parent, rest)
     if parent is not None:
         for at in range(2 * first_bin[max(first, n_numeric)], 2 * first_bin[max(last, n_numeric)]):
             rest[at] = parent[at] - sums[at]
     wait(scratch.team)
+
+
+@njit(**_OPTIONS)
+def _collect_masses(table, scratch, start, end, sums, parent, rest, masses):
+    """The masses of bins, as `_collect` their sums; nothing without masses."""
+    if masses is not None:
+        first_bin, codes, rows, mass = table.first_bin, table.codes, scratch.rows, scratch.mass
+        behind, n_bins = np.uint64(masses), np.uint64(first_bin[-1])
+        sums[masses:] = 0.0
+        for q in range(np.uint64(start), np.uint64(end)):
+            i = rows[q]
+            for c in range(np.uint64(codes.shape[1])):
+                sums[behind + (np.uint64(codes[i, c]) >> _ONE)] += mass[i]
+        for c in range(table.n_numeric):
+            total = 0.0
+            for j in range(np.uint64(first_bin[c]), np.uint64(first_bin[c + 1])):
+                total += sums[behind + j]
+                sums[behind + j] = total
+        if parent is not None:
+            for j in range(behind, behind + n_bins):
+                rest[j] = parent[j] - sums[j]
 
 
 @njit(inline="always", **_OPTIONS)
@@ -951,8 +1194,8 @@ def _set_leaf(value_at, label, value):
 @njit(**_OPTIONS)
 def _set_leaves(value_at, node, split):
     """Write the values of a node's two children on the last level, and give them."""
-    left = split.left_sum / split.left_n
-    right = (node.total - split.left_sum) / (node.n - split.left_n)
+    left = split.left_sum / split.left_mass
+    right = (node.total - split.left_sum) / (node.mass - split.left_mass)
     _set_leaf(value_at, 2 * node.label + 1, left)
     _set_leaf(value_at, 2 * node.label + 2, right)
     return left, right
@@ -1103,6 +1346,29 @@ def _times(draws, i):
 
 
 @njit(**_OPTIONS)
+def _mass_of(mass, i):
+    """The mass of row i, where rows have masses; else nobody asks."""
+    if mass is None:
+        return 0.0
+    return mass[i]
+
+
+@njit(**_OPTIONS)
+def _mass_or_one(mass, i):
+    if mass is None:
+        return 1.0
+    return mass[i]
+
+
+@njit(**_OPTIONS)
+def _current(mass, count, masses):
+    """A running mass, which without masses is a running count."""
+    if masses is None:
+        return np.float64(count)
+    return mass
+
+
+@njit(**_OPTIONS)
 def _largest(residual):
     largest = 0.0
     for value in residual:
@@ -1116,6 +1382,6 @@ def _unit(n):
 
 
 @njit(**_OPTIONS)
-def _packing(n, largest):
+def _packing(n, largest, lightest):
     """For ``n`` draws of residuals up to ``largest``."""
-    return Packing(_unit(n), min(_unit(n) / 4.0 / (n + 1.0) / largest, 1e200))
+    return Packing(_unit(n), min(_unit(n) / 4.0 / (n + 1.0) / largest, 1e200), lightest)

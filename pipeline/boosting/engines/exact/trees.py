@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 _ONE = np.uint64(1)
 _ENTRY: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+_INNER: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 class Trees(NamedTuple):
@@ -19,11 +20,13 @@ class Trees(NamedTuple):
     left, and the leaf's value stands at the left-most place of the last level.
 
     feature, threshold : (n_trees, 2^depth − 1);  value : (n_trees, 2^depth).
+    gain : (n_trees, 2^depth − 1) by how much each split reduces the sum of squares, 0 for no split.
     """
 
     feature: NDArray[np.int32]
     threshold: NDArray[np.float64]
     value: NDArray[np.float64]
+    gain: NDArray[np.float64]
 
     @classmethod
     def empty(cls, n_trees: int, depth: int) -> Trees:
@@ -33,11 +36,20 @@ class Trees(NamedTuple):
             np.zeros((n_trees, inner), np.int32),
             np.full((n_trees, inner), np.inf),
             np.zeros((n_trees, inner + 1)),
+            np.zeros((n_trees, inner)),
         )
 
     def some(self, which: slice) -> Trees:
         """A view of some of the trees."""
-        return Trees(self.feature[which], self.threshold[which], self.value[which])
+        return Trees(
+            self.feature[which], self.threshold[which], self.value[which], self.gain[which]
+        )
+
+    def gains(self, n_features: int) -> NDArray[np.float64]:
+        """The gain of each feature's splits, (n_features,)."""
+        gains: NDArray[np.float64] = np.zeros(n_features)
+        np.add.at(gains, self.feature, self.gain)
+        return gains
 
 
 @njit(**_ENTRY)
@@ -57,11 +69,16 @@ def predict(trees, learning_rate, rows, out):
 @njit(**_ENTRY)
 def find_leaves(table, trees, out):
     """The leaf of the first of ``trees`` that each training row falls into, to ``out`` (n,)."""
-    features, f, n_inner = table.features, table.f, trees.feature.shape[1]
     for i in range(out.shape[0]):
-        node = 0
-        while node < n_inner:
-            j = trees.feature[0, node]
-            value = features[j, i] if j < features.shape[0] else f[i]
-            node = 2 * node + 1 + (value > trees.threshold[0, node])
-        out[i] = node - n_inner
+        out[i] = leaf_of(table, trees, 0, i)
+
+
+@njit(**_INNER)
+def leaf_of(table, trees, tree, i):
+    """The leaf of a tree that a training row falls into."""
+    n_inner, node = trees.feature.shape[1], 0
+    while node < n_inner:
+        j = trees.feature[tree, node]
+        value = table.features[j, i] if j < table.features.shape[0] else table.f[i]
+        node = 2 * node + 1 + (value > trees.threshold[tree, node])
+    return node - n_inner
