@@ -69,7 +69,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pipeline.boosting.arrays import Flags, Floats
-from pipeline.boosting.frames import columns_of, design_of
+from pipeline.boosting.encoding import design_of
+from pipeline.boosting.frames import columns_of
 from pipeline.boosting.splitmix import GOLDEN_GAMMA, mix
 
 Reading = Literal["leaf_indicators", "random_leaf_values", "fitted_leaf_values"]

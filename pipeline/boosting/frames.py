@@ -13,7 +13,9 @@ import pandas as pd
 
 from pipeline.boosting.arrays import Floats, Ints
 
-MISSING = "missing"
+MISSING = "(missing)"
+
+_NUMBERS = {"boolean", "integer", "floating", "mixed-integer-float", "empty"}  # pandas' names
 
 
 @dataclass(frozen=True)
@@ -48,27 +50,17 @@ def columns_of(X: Any) -> list[Column]:
     return [Numbers(f"x{j}", matrix[:, j]) for j in range(matrix.shape[1])]
 
 
-def design_of(columns: list[Column]) -> Floats:
-    """The columns as a finite matrix (n, m): numbers as they are, an indicator per level.
-
-    A missing number lies below all others, so that a threshold can set it apart.
-    """
-    blocks = []
-    for column in columns:
-        if isinstance(column, Numbers):
-            values, absent = column.cells, np.isnan(column.cells)
-            if absent.any():
-                present = values[~absent]
-                low, high = (present.min(), present.max()) if len(present) else (0.0, 0.0)
-                values = np.where(absent, low - (high - low) - 1.0, values)
-            blocks.append(values[:, None])
-        else:
-            hot = column.codes[:, None] == np.arange(len(column.levels))
-            blocks.append(hot.astype(np.float64))
-    return np.hstack(blocks)
+def word(level: object) -> str:
+    """A level as it is written; a whole number is the same word whatever its type."""
+    if isinstance(level, float | np.floating) and float(level).is_integer():
+        return str(int(level))
+    return str(level)
 
 
 def _column(name: str, series: pd.Series[Any]) -> Column:
+    if series.dtype == object and pd.api.types.infer_dtype(series, skipna=True) in _NUMBERS:
+        # Numbers or flags that missing cells, or a row taken on its own, made into objects.
+        series = pd.Series([np.nan if pd.isna(v) else float(v) for v in series])
     if pd.api.types.is_bool_dtype(series) or pd.api.types.is_numeric_dtype(series):
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
         if np.isinf(values).any():
@@ -77,7 +69,7 @@ def _column(name: str, series: pd.Series[Any]) -> Column:
     if pd.api.types.is_datetime64_any_dtype(series) or pd.api.types.is_timedelta64_dtype(series):
         raise ValueError(f"X: column {name!r} holds dates or times; turn it into numbers")
     codes, levels = pd.factorize(series.astype(object), sort=False)
-    words = [str(level) for level in levels]
+    words = [word(level) for level in levels]
     order = np.argsort(words)
     rank = np.empty(len(words) + 1, np.int64)
     rank[order] = np.arange(len(words))

@@ -12,8 +12,9 @@ import pandas as pd
 
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.audit import Assessment, Auditor
+from pipeline.boosting.encoding import design_of
 from pipeline.boosting.estimator import seed_of
-from pipeline.boosting.frames import Column, Levels, columns_of, design_of
+from pipeline.boosting.frames import Column, Levels, columns_of
 from pipeline.boosting.segments import (
     COLUMNS,
     Rows,

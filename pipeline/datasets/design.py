@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
 from pipeline.boosting.arrays import Floats, Ints
+from pipeline.boosting.encoding import Encoding
+from pipeline.boosting.frames import columns_of
 from pipeline.config.schema import Dataset
 from pipeline.datasets.canonical import is_number
 from pipeline.datasets.sources import RawTable
@@ -60,25 +63,17 @@ def encode(
     frame: pd.DataFrame, columns: Sequence[str], dataset: Dataset
 ) -> tuple[Floats, list[str]]:
     """Some columns of a canonical table as a matrix: numbers as they are, levels one-hot."""
-    blocks, names = [], []
     for name in columns:
-        column = frame[name]
-        if is_number(column):
-            block, block_names = column.to_numpy(np.float64)[:, None], [name]
-        else:
-            block, block_names = _one_hot(column, dataset)
-        blocks.append(block)
-        names.extend(block_names)
-    X = np.hstack(blocks)
-    if np.isinf(X).any():
-        bad = names[int(np.isinf(X).any(axis=0).argmax())]
-        raise DataError(f"{dataset.label}: column {bad!r} holds infinite values")
+        _check_column(frame[name], dataset)
+    table = columns_of(frame[list(columns)])
+    encoding = Encoding.learn(table, fill=False, drop_first=dataset.drop_first)
+    X, names = encoding.encode(table), encoding.names
     if dataset.missing == "reject" and np.isnan(X).any():
         bad = names[int(np.isnan(X).any(axis=0).argmax())]
         raise DataError(
             f"{dataset.label}: column {bad!r} has missing cells and dataset.missing=reject"
         )
-    return X, names
+    return X, list(names)
 
 
 def split(design: Design, dataset: Dataset, seed: int) -> Split:
@@ -121,18 +116,16 @@ def _target(frame: pd.DataFrame, columns: tuple[str, ...]) -> Floats:
     return y
 
 
-def _one_hot(column: pd.Series[str], dataset: Dataset) -> tuple[Floats, list[str]]:
-    """Indicator columns of the sorted levels, without the first one where ``drop_first``."""
-    codes, levels = pd.factorize(column.to_numpy(object), sort=True)
-    if len(levels) > dataset.max_levels:
+def _check_column(column: pd.Series[Any], dataset: Dataset) -> None:
+    if is_number(column):
+        if np.isinf(column.to_numpy(np.float64)).any():
+            raise DataError(f"{dataset.label}: column {column.name!r} holds infinite values")
+    elif column.nunique() > dataset.max_levels:
         raise DataError(
-            f"{dataset.label}: column {column.name!r} has {len(levels)} levels, more than "
+            f"{dataset.label}: column {column.name!r} has {column.nunique()} levels, more than "
             f"dataset.max_levels={dataset.max_levels}; leave it out with "
             f"dataset.drop=[{column.name}] or raise the limit"
         )
-    first = 1 if dataset.drop_first else 0
-    block = (codes[:, None] == np.arange(first, len(levels))).astype(np.float64)
-    return block, [f"{column.name}={level}" for level in levels[first:]]
 
 
 def _column_means(X: Floats) -> Floats:
