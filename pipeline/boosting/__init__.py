@@ -3,12 +3,13 @@
 from pipeline.boosting.audit import Assessment, Auditor, multicalibration_error
 from pipeline.boosting.classifier import MulticalibrationBoostingClassifier
 from pipeline.boosting.display import MulticalibrationDisplay
-from pipeline.boosting.estimator import MulticalibrationBoostingRegressor
+from pipeline.boosting.estimator import PAPER, MulticalibrationBoostingRegressor
 from pipeline.boosting.forest import ExactRandomForestRegressor
 from pipeline.boosting.inspection import AuditResult, audit_predictions
 from pipeline.boosting.rescaling import Adaptive, Relaxed, Rescaling, Unit
 
 __all__ = [
+    "PAPER",
     "Adaptive",
     "Assessment",
     "AuditResult",

@@ -35,28 +35,48 @@ class Step:
     gap: float
 
 
+@dataclass(frozen=True)
+class Round:
+    """What is kept of a `Step`: its size does not depend on the number of rows."""
+
+    ensemble: Ensemble
+    weight: float
+    gap: float
+
+
 def boost(
-    y: Floats, f0: Floats, n_rounds: int, eta: float, rescaling: Rescaling, fit_round: FitRound
+    y: Floats,
+    f0: Floats,
+    n_rounds: int,
+    eta: float,
+    rescaling: Rescaling,
+    fit_round: FitRound,
+    row_weights: Floats | None = None,
 ) -> Iterator[Step]:
-    """Run Algorithm 1 from f_0 on the training rows, yielding one `Step` per round."""
+    """Run Algorithm 1 from f_0 on the training rows, yielding one `Step` per round.
+
+    Rows with weights (n,) count like as many copies in w_t and in the gaps.
+    """
     f = f0
+    of_rows = () if row_weights is None else (row_weights,)
     for t in range(n_rounds):
         ensemble, h = fit_round(t, f, y - f)
         phi = f + eta * h
-        weight = rescaling.weight(t, y, phi)
+        weight = rescaling.weight(t, y, phi, *of_rows)
         following = weight * phi
-        yield Step(t, ensemble, weight, following, norm(following - f))
+        yield Step(t, ensemble, weight, following, norm(following - f, row_weights))
         f = following
 
 
-def advance(f: Floats, X: Floats, step: Step, eta: float) -> Floats:
+def advance(f: Floats, X: Floats, step: Step | Round, eta: float) -> Floats:
     """The same recursion on other rows: f_{t+1}(x) from their own f_t(x)."""
     return step.weight * (f + eta * step.ensemble.predict(X, f))
 
 
-def norm(v: Floats) -> float:
+def norm(v: Floats, row_weights: Floats | None = None) -> float:
     """‖v‖₂ without BLAS, whose order of summation depends on the number of threads."""
-    return float(np.sqrt(np.square(v).sum()))
+    squares = np.square(v)
+    return float(np.sqrt((squares if row_weights is None else row_weights * squares).sum()))
 
 
 def mean_squared_error(y: Floats, f: Floats) -> float:

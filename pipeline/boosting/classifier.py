@@ -7,126 +7,187 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin, clone
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import assert_all_finite, check_is_fitted
 
-from pipeline.boosting.algorithm import advance, boost, round_seed
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines import TreeSettings, make_engine
-from pipeline.boosting.estimator import (
-    MulticalibrationBoosting,
-    check_parameters,
-    n_threads_of,
-    seed_of,
-)
+from pipeline.boosting.estimator import MulticalibrationBoosting, finite, given_numbers
 from pipeline.boosting.initial import classifier_forest
-from pipeline.boosting.logloss import (
-    LogLossAdaptive,
-    fit_ensemble,
-    logit,
-    mean_log_loss,
-    sigmoid,
-)
-from pipeline.boosting.rescaling import resolve
+from pipeline.boosting.logloss import sigmoid
+from pipeline.boosting.losses import LogLoss
+
+ROUNDING = 1e-6  # by which probabilities from elsewhere may be off
 
 
 class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosting):  # type: ignore[misc]
-    """Algorithm 1 for binary classification with the log-loss.
+    """Algorithm 1 for two classes with the log-loss, as a correction of a classifier.
 
     f is a logit. Each round fits an ensemble of trees to the log-loss on the features (x, f_t) from
-    the offset f_t and moves to f_{t+1} = w_t (f_t + η h_t).
+    the offset f_t and moves to f_{t+1} = w_t (f_t + η h_t). How many rounds are kept is decided on
+    rows that they were not fitted to; it may be none.
 
-    Parameters
-    ----------
-    n_rounds, eta, n_trees, max_depth, learning_rate, engine, random_state
-        As in `MulticalibrationBoostingRegressor`.
-    rescaling : {"unit", "relaxed", "adaptive"} or Rescaling, default="unit"
-        Where w_t comes from; "adaptive" minimises the training log-loss of w φ_t.
+    Parameters and attributes are those of `MulticalibrationBoostingRegressor`, but
+
+    rescaling : "adaptive" minimises the training log-loss of w φ_t, as far as no logit goes beyond
+        that of one in a million.
     init : classifier or None, default=None
-        The initial predictor, with `predict_proba`; None is a forest of 100 trees of depth 5.
-
-    Twenty rounds of a hundred trees fit small data to the last row; `staged_predict_proba` on
-    held-out rows tells how many to keep.
-
-    Attributes
-    ----------
+        The initial predictor, with `predict_proba`; None is scikit-learn's forest of 100 trees of
+        depth 5.
     classes_ : the two labels, sorted.
-    weights_, gaps_, losses_ : as in the regressor; ``losses_`` are mean log-losses.
+    losses_ : mean log-losses.
+
+    Initial predictions from elsewhere are probabilities of the second class, (n,), or of both,
+    (n, 2). For more than two classes, `sklearn.multiclass.OneVsRestClassifier` fits one of these
+    for each and normalises.
     """
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit the rounds to X (n, d) and labels y (n,) of two classes."""
-        check_parameters(self)
-        rows: Any
-        labels: Any
-        rows, labels = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(labels)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        if len(self.classes_) != 2:
-            raise ValueError(
-                f"Only binary classification is supported: y must have two classes, "
-                f"not {len(self.classes_)} class(es)"
-            )
-        target = codes.astype(np.float64)
-        seed = seed_of(self.random_state)
-        if self.init is not None and not hasattr(self.init, "predict_proba"):
-            raise ValueError(f"init={self.init!r}: must be a classifier with predict_proba")
-        start = classifier_forest(seed) if self.init is None else clone(self.init)
-        self.init_ = start.fit(rows, codes)
-        settings = TreeSettings(self.n_trees, self.max_depth, self.learning_rate)
-        fitter = make_engine(self.engine, settings, n_threads_of(self.n_jobs)).bind(rows)
-        f0 = self._start(rows)
-        rescaling = LogLossAdaptive() if self.rescaling == "adaptive" else resolve(self.rescaling)
-        self.steps_ = list(
-            boost(
-                target,
-                f0,
-                self.n_rounds,
-                self.eta,
-                rescaling,
-                lambda t, f, _: fit_ensemble(fitter, target, f, settings, round_seed(seed, t)),
-            )
-        )
-        self.weights_ = np.array([step.weight for step in self.steps_])
-        self.gaps_ = np.array([step.gap for step in self.steps_])
-        self.losses_ = np.array(
-            [mean_log_loss(target, f) for f in [f0, *(step.f for step in self.steps_)]]
-        )
-        return self
+    _loss = LogLoss()
+    _is_classifier = True
 
-    def staged_decision_function(self, X: ArrayLike) -> Iterator[Floats]:
-        """Yield the logits f_0(x), …, f_T(x), each (n,)."""
-        check_is_fitted(self)
-        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False)
-        f = self._start(rows)
-        yield f
-        for step in self.steps_:
-            f = advance(f, rows, step, self.eta)
-            yield f
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        initial_prediction: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        X_val: Any = None,
+        y_val: ArrayLike | None = None,
+        sample_weight_val: ArrayLike | None = None,
+        initial_prediction_val: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the rounds to X (n, d) and labels y (n,) of two classes.
 
-    def decision_function(self, X: ArrayLike) -> Floats:
+        ``initial_prediction`` are probabilities from elsewhere that take the place of ``init``; all
+        other methods then need the same for their rows. Rows of one of ``groups`` (n,) fall into
+        the same fold. Rows of X_val choose the number of rounds instead of some of X.
+        """
+        held_out = (X_val, y_val, sample_weight_val, initial_prediction_val)
+        return self._fit(X, y, sample_weight, initial_prediction, groups, held_out)
+
+    def staged_decision_function(
+        self,
+        X: Any,
+        initial_prediction: ArrayLike | None = None,
+        *,
+        n_rounds: int | None = None,
+    ) -> Iterator[Floats]:
+        """Yield the logits f_0(x), …, f_T(x), each (n,); T is ``n_rounds`` or `best_round_`."""
+        return self._staged_scores(X, initial_prediction, n_rounds)
+
+    def decision_function(
+        self,
+        X: Any,
+        initial_prediction: ArrayLike | None = None,
+        *,
+        n_rounds: int | None = None,
+    ) -> Floats:
         """The logits f_T(x), (n,), of the second class."""
-        *_, last = self.staged_decision_function(X)
-        return last
+        return self._scores(X, initial_prediction, n_rounds)
 
-    def staged_predict_proba(self, X: ArrayLike) -> Iterator[Floats]:
+    def staged_predict_proba(
+        self,
+        X: Any,
+        initial_prediction: ArrayLike | None = None,
+        *,
+        n_rounds: int | None = None,
+    ) -> Iterator[Floats]:
         """Yield the probabilities of both classes after each round, each (n, 2)."""
-        for f in self.staged_decision_function(X):
+        for f in self._staged_scores(X, initial_prediction, n_rounds):
             yield _both(sigmoid(f))
 
-    def predict_proba(self, X: ArrayLike) -> Floats:
+    def predict_proba(
+        self,
+        X: Any,
+        initial_prediction: ArrayLike | None = None,
+        *,
+        n_rounds: int | None = None,
+    ) -> Floats:
         """The probabilities of both classes, (n, 2)."""
-        return _both(sigmoid(self.decision_function(X)))
+        return _both(sigmoid(self._scores(X, initial_prediction, n_rounds)))
 
-    def predict(self, X: ArrayLike) -> Any:
+    def staged_predict(
+        self,
+        X: Any,
+        initial_prediction: ArrayLike | None = None,
+        *,
+        n_rounds: int | None = None,
+    ) -> Iterator[Any]:
+        """Yield the likelier labels after each round, each (n,)."""
+        for f in self._staged_scores(X, initial_prediction, n_rounds):
+            yield self.classes_[(f > 0).astype(int)]
+
+    def predict(
+        self,
+        X: Any,
+        initial_prediction: ArrayLike | None = None,
+        *,
+        n_rounds: int | None = None,
+    ) -> Any:
         """The likelier label of each row."""
-        positive = self.decision_function(X) > 0
-        return self.classes_[positive.astype(int)]
+        check_is_fitted(self)
+        return self.classes_[(self._scores(X, initial_prediction, n_rounds) > 0).astype(int)]
 
-    def _start(self, rows: Floats) -> Floats:
-        proba = np.asarray(self.init_.predict_proba(rows), dtype=np.float64)
-        return logit(proba[:, 1])
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        initial_prediction: ArrayLike | None = None,
+    ) -> float:
+        """The share of labels that are right."""
+        predicted = self.predict(X, initial_prediction)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def _default_init(self, seed: int) -> Any:
+        return classifier_forest(seed, self.n_jobs)
+
+    def _scores_of(self, init: Any, table: Any) -> Floats:
+        known = list(getattr(init, "classes_", self.classes_))
+        if not set(known) <= set(self.classes_):
+            raise ValueError(f"init: knows the classes {known}, y has {list(self.classes_)}")
+        proba = finite(init.predict_proba(table))
+        if proba.ndim != 2 or proba.shape[1] != len(known):
+            raise ValueError(f"init: its predict_proba has the shape {proba.shape}")
+        if self.classes_[1] not in known:
+            return self._loss.score(np.zeros(len(proba)))
+        return self._loss.score(proba[:, known.index(self.classes_[1])])
+
+    def _out_of_bag(self, forest: Any) -> Floats:
+        second = list(forest.classes_).index(self.classes_[1])
+        proba = np.asarray(forest.oob_decision_function_[:, second], dtype=np.float64)
+        del forest.oob_decision_function_  # a model's size does not depend on the number of rows
+        return self._loss.score(proba)
+
+    def _given(self, initial_prediction: ArrayLike, n: int) -> Floats:
+        p = np.asarray(initial_prediction, dtype=np.float64)
+        p = given_numbers(p[:, 1] if p.ndim == 2 and p.shape[1] == 2 else p, (n,))
+        if p.min() < -ROUNDING or p.max() > 1.0 + ROUNDING:
+            raise ValueError("initial_prediction: must hold probabilities, from 0 to 1")
+        return self._loss.score(p)
+
+    def _target(self, labels: Any, *, reset: bool) -> Floats:
+        assert_all_finite(labels, input_name="y")
+        check_classification_targets(labels)
+        if reset:
+            if self.init is not None and not hasattr(self.init, "predict_proba"):
+                raise ValueError(f"init={self.init!r}: must be a classifier with predict_proba")
+            self.classes_ = np.unique(labels)
+            if len(self.classes_) > 2:
+                raise ValueError(
+                    "Only binary classification is supported. The type of the target is "
+                    f"{type_of_target(labels)}: y has {len(self.classes_)} instead of two classes. "
+                    "sklearn.multiclass.OneVsRestClassifier(...) fits one model for each"
+                )
+            if len(self.classes_) < 2:
+                raise ValueError("y: has one class only; a classifier needs two classes")
+        unknown = ~np.isin(labels, self.classes_)
+        if unknown.any():
+            raise ValueError(f"y_val: has the label {labels[unknown][0]!r}, which y has not")
+        return (labels == self.classes_[1]).astype(np.float64)
 
     def __sklearn_tags__(self) -> Any:
         """Two classes only."""

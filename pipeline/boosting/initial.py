@@ -21,6 +21,6 @@ def paper_forest(
     return FORESTS[engine](n_trees, max_depth=max_depth, n_jobs=n_jobs, random_state=seed)
 
 
-def classifier_forest(seed: int) -> RandomForestClassifier:
-    """The same forest for two classes, not fitted."""
-    return RandomForestClassifier(N_TREES, max_depth=MAX_DEPTH, random_state=seed)
+def classifier_forest(seed: int, n_jobs: int | None = None) -> RandomForestClassifier:
+    """The same forest for two classes, not fitted; scikit-learn's own."""
+    return RandomForestClassifier(N_TREES, max_depth=MAX_DEPTH, n_jobs=n_jobs, random_state=seed)

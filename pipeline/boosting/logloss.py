@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines.base import Ensemble, Fitter, TreeSettings
+from pipeline.boosting.engines.base import Ensemble, Fitter, TreeSettings, draw_sample
 
 LARGEST_LOGIT = np.log(1e6)  # initial probabilities are kept within one in a million of 0 and 1
 
@@ -30,13 +30,23 @@ def logit(p: Floats) -> Floats:
     return np.log(p / (1.0 - p))
 
 
-def mean_log_loss(y: Floats, f: Floats) -> float:
-    """Mean of log(1 + e^f) − y f; y holds zeros and ones."""
-    return float((np.logaddexp(0.0, f) - y * f).mean())
+def log_losses(y: Floats, f: Floats) -> Floats:
+    """log(1 + e^f) − y f; y holds zeros and ones."""
+    return np.logaddexp(0.0, f) - y * f
+
+
+def mean_log_loss(y: Floats, f: Floats, sample_weight: Floats | None = None) -> float:
+    """Their mean."""
+    return float(np.average(log_losses(y, f), weights=sample_weight))
 
 
 def fit_ensemble(
-    fitter: Fitter, y: Floats, f: Floats, settings: TreeSettings, seed: int
+    fitter: Fitter,
+    y: Floats,
+    f: Floats,
+    settings: TreeSettings,
+    seed: int,
+    weights: Floats | None = None,
 ) -> tuple[Ensemble, Floats]:
     """Gradient boosting of the log-loss on (X, f) from the offset f.
 
@@ -48,10 +58,16 @@ def fit_ensemble(
     """
     grower = fitter.grower(f, seed)
     h, all_steps = np.zeros(len(y)), []
-    for _ in range(settings.n_trees):
-        p = sigmoid(f + h)
-        leaves = grower.grow(y - p)
-        slope, bend = np.bincount(leaves, y - p), np.bincount(leaves, curvature(f + h))
+    for tree in range(settings.n_trees):
+        mass = weights
+        if settings.subsample < 1.0:
+            sample = draw_sample(seed, tree, len(y), settings.subsample)
+            mass = sample.astype(np.float64) if weights is None else weights * sample
+        residual, bends = y - sigmoid(f + h), curvature(f + h)
+        leaves = grower.grow(residual, mass)
+        if mass is not None:
+            residual, bends = mass * residual, mass * bends
+        slope, bend = np.bincount(leaves, residual), np.bincount(leaves, bends)
         most = LARGEST_LOGIT / settings.learning_rate
         with np.errstate(over="ignore"):
             steps = np.divide(slope, bend, out=np.sign(slope) * most, where=bend > 0)
@@ -65,23 +81,34 @@ def fit_ensemble(
 class LogLossAdaptive:
     """w_t minimises the log-loss of w φ_t; the counterpart of `Adaptive` for classification.
 
-    Where the signs of φ_t separate the classes there is no minimum, and w_t is large; where every
-    row is beyond all doubt, it stays 1.
+    Where the signs of φ_t separate the classes there is no minimum: any weight is better than a
+    smaller one. So no weight above 1 carries a logit beyond `LARGEST_LOGIT`, and where every row is
+    beyond all doubt, it stays 1.
     """
 
-    def weight(self, t: int, y: Floats, phi: Floats) -> float:  # noqa: ARG002
+    def weight(
+        self,
+        t: int,  # noqa: ARG002
+        y: Floats,
+        phi: Floats,
+        sample_weight: Floats | None = None,
+    ) -> float:
         """w_t by Newton's method with halved steps, from 1; see `Rescaling`."""
-        w, loss = 1.0, mean_log_loss(y, phi)
+        w, loss = 1.0, mean_log_loss(y, phi, sample_weight)
+        largest = np.abs(phi).max(initial=0.0)
+        most = max(1.0, LARGEST_LOGIT / largest) if largest > 0 else 1.0
         for _ in range(50):
             p = sigmoid(w * phi)
-            slope = float((phi * (p - y)).mean())
-            bend = float((phi * phi * curvature(w * phi)).mean())
+            slope = float(np.average(phi * (p - y), weights=sample_weight))
+            bend = float(np.average(phi * phi * curvature(w * phi), weights=sample_weight))
             if abs(slope) < 1e-14 or bend < 1e-300:
                 break
             step = slope / bend
-            while abs(step) > 1e-14 and mean_log_loss(y, (w - step) * phi) > loss:
+            if w - step > most:
+                step = w - most
+            while abs(step) > 1e-14 and mean_log_loss(y, (w - step) * phi, sample_weight) > loss:
                 step /= 2
-            w, loss = w - step, mean_log_loss(y, (w - step) * phi)
+            w, loss = w - step, mean_log_loss(y, (w - step) * phi, sample_weight)
             if abs(step) < 1e-12:
                 break
         return w

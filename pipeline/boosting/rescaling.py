@@ -1,6 +1,7 @@
 """The rescaling weights w_t of Algorithm 1: f_{t+1} = w_t φ_t with φ_t = f_t + η h_t.
 
-A strategy of your own is any object with a ``weight(t, y, phi)`` method:
+A strategy of your own is any object with a ``weight(t, y, phi)`` method (where rows have weights,
+they are the fourth argument):
 
 >>> class Halfway:
 ...     def weight(self, t, y, phi):
@@ -21,7 +22,7 @@ from pipeline.boosting.arrays import Floats
 class Rescaling(Protocol):
     """What turns a round's candidate φ_t into the next predictor."""
 
-    def weight(self, t: int, y: Floats, phi: Floats) -> float:
+    def weight(self, t: int, y: Floats, phi: Floats, sample_weight: Floats | None = None) -> float:
         """w_t for round t = 0, 1, …; y and phi have shape (n,) and hold the training rows."""
         ...
 
@@ -30,7 +31,13 @@ class Rescaling(Protocol):
 class Unit:
     """w_t = 1."""
 
-    def weight(self, t: int, y: Floats, phi: Floats) -> float:  # noqa: ARG002
+    def weight(
+        self,
+        t: int,  # noqa: ARG002
+        y: Floats,  # noqa: ARG002
+        phi: Floats,  # noqa: ARG002
+        sample_weight: Floats | None = None,  # noqa: ARG002
+    ) -> float:
         """w_t; see `Rescaling`."""
         return 1.0
 
@@ -42,7 +49,13 @@ class Relaxed:
     offset: float = 2.0
     exponent: float = 3.0
 
-    def weight(self, t: int, y: Floats, phi: Floats) -> float:  # noqa: ARG002
+    def weight(
+        self,
+        t: int,
+        y: Floats,  # noqa: ARG002
+        phi: Floats,  # noqa: ARG002
+        sample_weight: Floats | None = None,  # noqa: ARG002
+    ) -> float:
         """w_t; see `Rescaling`."""
         return float(1.0 - (t + self.offset) ** -self.exponent)
 
@@ -56,13 +69,20 @@ class Adaptive:
     that of φ_t whenever f_t ≠ 0.)
     """
 
-    def weight(self, t: int, y: Floats, phi: Floats) -> float:  # noqa: ARG002
+    def weight(
+        self,
+        t: int,  # noqa: ARG002
+        y: Floats,
+        phi: Floats,
+        sample_weight: Floats | None = None,
+    ) -> float:
         """w_t; see `Rescaling`."""
         scale = np.abs(phi).max(initial=0.0)
         if scale < np.finfo(np.float64).tiny:  # zero, or too small to divide by
             return 1.0
         unit = phi / scale  # keeps the squares away from overflow and underflow
-        return float((y * unit).sum() / (unit * unit).sum() / scale)
+        counted = unit if sample_weight is None else sample_weight * unit
+        return float((y * counted).sum() / (unit * counted).sum() / scale)
 
 
 BY_NAME: dict[str, type[Unit] | type[Relaxed] | type[Adaptive]] = {

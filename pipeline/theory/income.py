@@ -46,11 +46,12 @@ def _rounds(
     model = MulticalibrationBoostingClassifier(
         boosting.rounds,
         eta=boosting.eta,
-        # By name, because the log-loss has an adaptive weight of its own.
-        rescaling="adaptive" if strategy.name == "adaptive" else rescaling_of(strategy),
+        min_samples_leaf=1,
+        rescaling=rescaling_of(strategy),
         n_trees=boosting.trees,
         max_depth=boosting.max_depth,
         learning_rate=boosting.learning_rate,
+        early_stopping=False,
         engine=config.engine.name,
         random_state=config.seed,
     ).fit(X_train, y_train)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 
-from pipeline.boosting import Adaptive, MulticalibrationBoostingRegressor, Relaxed, Unit
+from pipeline.boosting import PAPER, Adaptive, MulticalibrationBoostingRegressor, Relaxed, Unit
 from pipeline.boosting.algorithm import mean_squared_error, norm, round_seed
 from pipeline.boosting.rescaling import resolve
 
@@ -32,6 +32,10 @@ def plain_algorithm_1(rows, y, strategy, eta, n_rounds, seed):
     return trajectory
 
 
+def paper(n_rounds, **parameters):
+    return MulticalibrationBoostingRegressor(**(PAPER | {"n_rounds": n_rounds} | parameters))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize(("name", "engine"), [("diabetes", "sklearn"), ("german", "exact")])
@@ -39,9 +43,7 @@ def test_trajectory_equals_ten_plain_lines_of_sklearn(name, engine, strategy, pa
     X, y, *_ = paper_split(name)
     expected = plain_algorithm_1(X, y, strategy, eta=0.5, n_rounds=4, seed=3)
     forest = RandomForestRegressor(100, max_depth=5, random_state=3)
-    model = MulticalibrationBoostingRegressor(
-        4, rescaling=strategy, init=forest, engine=engine, random_state=3
-    ).fit(X, y)
+    model = paper(4, rescaling=strategy, init=forest, engine=engine, random_state=3).fit(X, y)
     for ours, theirs in zip(model.staged_predict(X), expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-10)
     gaps = [np.linalg.norm(b - a) for a, b in pairwise(expected)]
@@ -52,23 +54,22 @@ def test_trajectory_equals_ten_plain_lines_of_sklearn(name, engine, strategy, pa
 
 def test_adaptive_predictor_is_the_projection_of_y_on_its_own_line_after_every_round(paper_split):
     X, y, *_ = paper_split("diabetes")
-    model = MulticalibrationBoostingRegressor(5, eta=1.0, rescaling="adaptive", random_state=0)
-    model.fit(X, y)
-    for step in model.steps_:
-        assert y @ step.f == pytest.approx(step.f @ step.f, rel=1e-12)
+    model = paper(5, eta=1.0, rescaling="adaptive", random_state=0).fit(X, y)
+    for f in list(model.staged_predict(X))[1:]:
+        assert y @ f == pytest.approx(f @ f, rel=1e-12)
 
 
 @pytest.mark.parametrize("strategy", ["unit", "adaptive"])
 def test_unit_and_adaptive_never_raise_the_training_loss(strategy, paper_split):
     X, y, *_ = paper_split("german")
-    model = MulticalibrationBoostingRegressor(8, rescaling=strategy, random_state=1)
+    model = paper(8, rescaling=strategy, random_state=1)
     model.fit(X, y)
     assert (np.diff(model.losses_) <= 0).all()
 
 
 def test_relaxed_weights_are_the_papers_power_law_from_t_0(paper_split):
     X, y, *_ = paper_split("diabetes")
-    model = MulticalibrationBoostingRegressor(6, rescaling="relaxed", n_trees=3, random_state=0)
+    model = paper(6, rescaling="relaxed", n_trees=3, random_state=0)
     model.fit(X, y)
     # 1 - 1/8, 1 - 1/27, 1 - 1/64, ...
     expected = [7 / 8, 26 / 27, 63 / 64, 124 / 125, 215 / 216, 342 / 343]
@@ -107,7 +108,7 @@ def test_users_own_strategy_needs_only_a_weight_method(paper_split):
             return 0.9 if t < 2 else 1.0
 
     X, y, *_ = paper_split("diabetes")
-    model = MulticalibrationBoostingRegressor(3, rescaling=Damped(), n_trees=2, random_state=0)
+    model = paper(3, rescaling=Damped(), n_trees=2, random_state=0)
     assert list(model.fit(X, y).weights_) == [0.9, 0.9, 1.0]
 
 

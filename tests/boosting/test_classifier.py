@@ -12,7 +12,7 @@ from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pipeline.boosting import MulticalibrationBoostingClassifier
+from pipeline.boosting import PAPER, Adaptive, MulticalibrationBoostingClassifier
 from pipeline.boosting.engines import TreeSettings, make_engine
 from pipeline.boosting.logloss import (
     LARGEST_LOGIT,
@@ -26,8 +26,15 @@ from pipeline.boosting.logloss import (
 
 def small(n_rounds=3, **parameters):
     return MulticalibrationBoostingClassifier(
-        n_rounds, **({"n_trees": 5, "random_state": 0} | parameters)
+        **(PAPER | {"n_rounds": n_rounds, "n_trees": 5, "random_state": 0} | parameters)
     )
+
+
+def random_parts(estimator):
+    """Checks that no estimator with bootstrap samples or folds passes."""
+    reason = "other rows fall into other samples and folds"
+    drawn = estimator.init is None or estimator.early_stopping
+    return {"check_sample_weight_equivalence_on_dense_data": reason} if drawn else {}
 
 
 @pytest.fixture
@@ -35,7 +42,10 @@ def rows():
     return make_classification(300, 6, flip_y=0.2, random_state=0)
 
 
-@parametrize_with_checks([small(2, init=DummyClassifier(), n_trees=30), small(1)])
+@parametrize_with_checks(
+    [small(2, init=DummyClassifier(), n_trees=30), small(1), small(4, early_stopping=True)],
+    expected_failed_checks=random_parts,
+)
 def test_follows_every_convention_sklearn_checks(estimator, check):
     check(estimator)
 
@@ -156,6 +166,43 @@ def test_adaptive_weight_is_the_best_one_scipy_finds(seed):
 
 def test_adaptive_weight_is_one_where_the_candidate_vanishes():
     assert LogLossAdaptive().weight(0, np.array([0.0, 1.0]), np.zeros(2)) == 1.0
+
+
+def test_adaptive_weight_does_not_carry_separated_rows_beyond_all_doubt():
+    y, phi = np.array([0.0, 0.0, 1.0, 1.0]), np.array([-2.0, -4.0, 3.0, 5.0])
+    assert LogLossAdaptive().weight(0, y, phi) * 5 == pytest.approx(LARGEST_LOGIT)
+    assert LogLossAdaptive().weight(0, y, 10 * phi) == pytest.approx(1, abs=1e-6)  # beyond already
+    X = np.linspace(-1, 1, 80)[:, None]
+    model = small(10, rescaling="adaptive", n_trees=30).fit(X, X[:, 0] > 0)
+    assert model.weights_.max() < 10
+    assert np.abs(model.decision_function(X)).max() < 60
+
+
+def test_adaptive_as_an_object_is_adaptive_by_name(rows):
+    by_name, by_object = (small(rescaling=r).fit(*rows) for r in ("adaptive", Adaptive()))
+    np.testing.assert_array_equal(by_name.weights_, by_object.weights_)
+
+
+def test_adaptive_weight_counts_rows_by_their_weights():
+    rng = np.random.default_rng(0)
+    phi, times = rng.normal(size=50), rng.integers(1, 4, 50)
+    y = (rng.random(50) < sigmoid(0.6 * phi)).astype(float)
+    weighted = LogLossAdaptive().weight(0, y, phi, times.astype(float))
+    repeated = LogLossAdaptive().weight(0, np.repeat(y, times), np.repeat(phi, times))
+    assert weighted == pytest.approx(repeated, rel=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["exact", "sklearn"])
+def test_weighted_round_is_sklearns_gradient_boosting(engine):
+    X, y = make_classification(2000, 6, flip_y=0.2, random_state=0)
+    w, zero = np.random.default_rng(0).lognormal(size=2000), np.zeros(2000)
+    theirs = GradientBoostingClassifier(
+        init="zero", n_estimators=20, min_samples_leaf=9, random_state=0
+    ).fit(np.column_stack([X, zero]), y, sample_weight=w)
+    settings = TreeSettings(20, 3, 0.1, min_samples_leaf=9)
+    fitter = make_engine(engine, settings).bind(X, w)
+    _, h = fit_ensemble(fitter, y.astype(float), zero, settings, 0, w)
+    np.testing.assert_allclose(h, theirs.decision_function(np.column_stack([X, zero])), atol=1e-8)
 
 
 def test_logit_and_sigmoid_are_inverse_and_finite():

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.boosting import Auditor, MulticalibrationBoostingRegressor
+from pipeline.boosting import PAPER, Auditor, MulticalibrationBoostingRegressor
 from pipeline.config.compose import load
 from pipeline.datasets.library import Library
 from pipeline.runs.keys import audit_seed, initial_key, run_key
@@ -53,8 +53,9 @@ def test_run_equals_the_estimator_and_a_direct_audit(strategy, paper_split):
     config = load([*QUICK, f"strategy={strategy}", "seed=5"])
     rounds = compute(f"strategy={strategy}", "seed=5")
     X_train, y_train, X_test, y_test = paper_split("german", 5)
+    parameters = PAPER | {"n_rounds": 3, "n_trees": 10, "random_state": 5}
     model = MulticalibrationBoostingRegressor(
-        3, rescaling=strategy, n_trees=10, engine=config.engine.name, random_state=5
+        rescaling=strategy, engine=config.engine.name, **parameters
     ).fit(X_train, y_train)
     np.testing.assert_allclose(rounds["mse_train"], model.losses_, rtol=1e-12)
     np.testing.assert_allclose(rounds["gap"][1:], model.gaps_, rtol=1e-12)

@@ -46,12 +46,12 @@ def test_absent_result_is_named(tmp_path):
 
 
 def test_parity_of_one_dataset_is_measured_and_judged():
-    done = script("parity", "diabetes")
+    done = script("parity", "diabetes", "--splits", 6)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (
         len(re.findall(r"diabetes +(?:unit|relaxed|adaptive) +20 rounds: \S+ sd", done.stdout)) == 3
     )
-    assert re.search(r"held out, 20 splits: [01]\.\d\d times scikit-learn reseeded", done.stdout)
+    assert re.search(r"held out, 6 splits: [01]\.\d\d times scikit-learn reseeded", done.stdout)
 
 
 def test_snapshot_that_cannot_be_compared_is_said_to_be_unconfirmed():
@@ -90,3 +90,16 @@ def test_peers_audit_is_held_against_ours_on_the_same_samples():
     done = script("peers", "--samples", 3)
     assert done.returncode == 0, done.stderr
     assert [line.split()[0] for line in done.stdout.splitlines()[2:]] == ["0.0", "0.1", "0.2"]
+
+
+def test_safety_is_measured_per_table_and_model(tmp_path):
+    out = tmp_path / "losses.csv"
+    names = ("wine", "planted, mean")
+    done = script("safety", "--tables", *names, "--models", "linear", "--splits", 2, "--out", out)
+    assert done.returncode == 0, done.stderr
+    losses = pd.read_csv(out)
+    assert list(losses["split"]) == [10, 11, 10, 11]
+    means = losses.groupby("table")[["start", "ours"]].mean()
+    assert (means["ours"] <= 1.01 * means["start"]).all()
+    assert means.loc["planted, mean", "ours"] < 0.8 * means.loc["planted, mean", "start"]
+    assert re.search(r"planted, mean +2400 linear +[\d.]+ +-\d+", done.stdout)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.tree import DecisionTreeRegressor
 
-from pipeline.boosting import MulticalibrationBoostingRegressor
+from pipeline.boosting import PAPER, MulticalibrationBoostingRegressor
+from pipeline.boosting.algorithm import advance
 from pipeline.boosting.rescaling import Adaptive, Relaxed
 from pipeline.config.compose import load, load_all
 from pipeline.report import scorecards
@@ -445,7 +446,9 @@ def test_parts_of_the_error_bound_follow_from_stored_curves():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     y = X[:, 0] ** 2 + rng.normal(size=60)
-    model = MulticalibrationBoostingRegressor(4, n_trees=15, random_state=0).fit(X, y)
+    model = MulticalibrationBoostingRegressor(
+        **(PAPER | {"n_rounds": 4, "n_trees": 15}), random_state=0
+    ).fit(X, y)
     gap = np.concatenate([[np.nan], model.gaps_])
     move, oracle = error_parts(model.losses_, gap, 60, 0.5)
     f = model.init_.predict(X)
@@ -453,4 +456,4 @@ def test_parts_of_the_error_bound_follow_from_stored_curves():
         h = step.ensemble.predict(X, f)
         assert move[t] == pytest.approx(np.linalg.norm(h) / np.sqrt(60))
         assert oracle[t] == pytest.approx(np.linalg.norm(y - f - h) / np.sqrt(60), rel=1e-6)
-        f = step.f
+        f = advance(f, X, step, 0.5)
