@@ -80,11 +80,16 @@ verify-data: setup ## compare the bundled snapshot with OpenML, cell by cell (ne
 bench: setup ## speed of the exact engine against scikit-learn, LightGBM and XGBoost (half an hour)
 	@$(INSTALL) -e '.[bench]'
 	$(RUN) scripts/bench.py rounds
+	$(RUN) scripts/bench.py weights
 	$(RUN) scripts/bench.py forest
 	$(RUN) scripts/bench.py threads
 	$(RUN) scripts/bench.py growth
 	$(RUN) scripts/bench.py grid
 	$(RUN) scripts/bench.py audit
+
+safety: setup ## do the estimators' defaults ever make a model worse? twelve tables (a few minutes)
+	@$(INSTALL) -e '.[bench]'
+	$(RUN) scripts/safety.py $(ARGS)
 
 parity: setup ## all rounds of the exact engine against scikit-learn (half an hour)
 	$(RUN) scripts/parity.py
@@ -100,4 +105,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup setup-dev reproduce smoke figures readings theory audit check-reference test test-quick lint format table1 verify-data bench parity lock clean
+.PHONY: help setup setup-dev reproduce smoke figures readings theory audit check-reference test test-quick lint format table1 verify-data bench safety parity lock clean
