@@ -55,9 +55,12 @@ check-reference: setup ## compare outputs/paper with the committed reference res
 	$(RUN) scripts/check_reference.py
 
 test: setup-dev ## lint, type-check and run the tests; some of them: make test ARGS='-k store'
-	@$(RUN) -c 'from pipeline.runs.compilation import compile_kernels as c; c()' & \
+	@$(RUN) -c 'from pipeline.runs.compilation import compile_everything as c; c()' & \
 		$(MAKE) --no-print-directory lint && wait  # compiled once, beside the linters
 	$(RUN) -m pytest -n 2 $(ARGS)
+
+simulations: setup-dev ## the audit's simulations in full, of which make test does a third
+	SIMULATIONS=full $(RUN) -m pytest -n 2 tests/boosting/test_inspection.py $(ARGS)
 
 test-quick: setup-dev ## the tests that take no processes and no minutes (about a minute)
 	$(RUN) -m pytest -n 2 -m 'not slow' $(ARGS)
@@ -105,4 +108,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup setup-dev reproduce smoke figures readings theory audit check-reference test test-quick lint format table1 verify-data bench safety parity lock clean
+.PHONY: help setup setup-dev reproduce smoke figures readings theory audit check-reference test simulations test-quick lint format table1 verify-data bench safety parity lock clean

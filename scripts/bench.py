@@ -335,14 +335,19 @@ def threads() -> None:
         )
 
 
-def grid(names: Sequence[str]) -> None:
+def grid(names: Sequence[str], settings: Sequence[str]) -> None:
     print(f"CPU seconds of a seed's three runs (f_0, 20 rounds each, audits), {cpu_model()}")
     compile_kernels()
     total = dict.fromkeys(("exact", "sklearn"), 0.0)
     for name in names:
         seconds = {}
         for engine in total:
-            overrides = [f"dataset={name}", f"engine={engine}", f"initial.engine={engine}"]
+            overrides = [
+                f"dataset={name}",
+                f"engine={engine}",
+                f"initial.engine={engine}",
+                *settings,
+            ]
             configs = load_all([[*overrides, f"strategy={s}"] for s in STRATEGIES])
             design = Library().design(configs[0].dataset)
             before = time.process_time()
@@ -386,7 +391,7 @@ def main() -> None:
         "forest": lambda a: forest(a.datasets),
         "growth": lambda a: growth(a.figure),
         "threads": lambda _: threads(),
-        "grid": lambda a: grid(a.datasets),
+        "grid": lambda a: grid(a.datasets, a.settings),
         "audit": lambda _: audit(),
         "peak": lambda a: peak(a.engine),
     }
@@ -394,6 +399,7 @@ def main() -> None:
         "what", choices=list(works), metavar="{rounds,weights,forest,growth,threads,grid,audit}"
     )
     parser.add_argument("--datasets", nargs="*", choices=NAMES, default=NAMES)
+    parser.add_argument("--settings", nargs="*", default=(), help="overrides for grid")
     parser.add_argument("--figure", type=Path, default=Path("outputs/bench/growth.png"))
     parser.add_argument("--engine", choices=["exact", "lightgbm"], help=argparse.SUPPRESS)
     arguments = parser.parse_args()

@@ -115,7 +115,13 @@ def _from_file(path: Path) -> pd.DataFrame:
     try:
         if path.suffix == ".parquet":
             return pd.read_parquet(path)
-        return pd.read_csv(path, low_memory=False)
+        frame = pd.read_csv(path, low_memory=False)
     except Exception as error:  # readers raise many kinds; the user needs the file's name
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{path.name} cannot be read as {path.suffix[1:]}: {reason}") from None
+    if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the fields in front for names
+        raise DataError(
+            f"{path.name}: its rows have more fields than its first line has names "
+            f"({', '.join(map(str, frame.columns[:5]))}, …)"
+        )
+    return frame

@@ -38,6 +38,13 @@ def compile_kernels() -> None:
     _compile_forest_and_audit()  # or load it
 
 
+def compile_everything() -> None:
+    """Compile what a run does not need, too: fits with weights."""
+    compile_kernels()
+    ExactRandomForestRegressor(1).fit(_X, _Y, np.array([1.0, 2.0]))
+    make_engine("exact", TreeSettings(1)).bind(_X, _Y + 1.0).fit(_F, _Y, 0)
+
+
 def _compile_rounds() -> None:
     ensemble, _ = make_engine("exact", TreeSettings(1)).bind(_X).fit(_F, _Y, 0)
     ensemble.predict(_X, _F)

@@ -93,13 +93,17 @@ class RunStore:
         folder = self.runs / run.folder
         if not folder.is_dir():
             return False
-        _verified(folder)
+        _require_key(folder, _verified(folder)[1], run)
         return True
 
     def load(self, run: RunId) -> StoredRun | None:
         """A stored run, None if there is none; raises `CorruptRun` if it is damaged."""
         folder = self.runs / run.folder
-        return _read(folder) if folder.is_dir() else None
+        if not folder.is_dir():
+            return None
+        stored = _read(folder)
+        _require_key(folder, stored.record, run)
+        return stored
 
     def save(self, run: RunId, rounds: pd.DataFrame, record: Mapping[str, Any]) -> Path:
         """Put a run into its place, whole; a valid one that is there already is kept."""
@@ -112,7 +116,7 @@ class RunStore:
                 (scratch / "rounds.csv").write_bytes(csv)
                 (scratch / "run.json").write_text(json.dumps(sealed, indent=2, sort_keys=True))
                 target.parent.mkdir(parents=True, exist_ok=True)
-                self._install(scratch, target)
+                self._install(scratch, target, run)
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
         return target
@@ -204,7 +208,7 @@ class RunStore:
         folder.mkdir(parents=True)
         return folder
 
-    def _install(self, scratch: Path, target: Path) -> None:
+    def _install(self, scratch: Path, target: Path, run: RunId) -> None:
         for _ in range(2):
             try:
                 scratch.rename(target)
@@ -213,7 +217,7 @@ class RunStore:
                 if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
                     raise
             try:
-                _read(target)
+                _require_key(target, _read(target).record, run)
                 return  # somebody else finished the same run; its numbers are the same
             except CorruptRun:
                 shutil.rmtree(target)
@@ -254,6 +258,12 @@ def _verified(folder: Path) -> tuple[bytes, dict[str, Any]]:
     if _sha256(csv) != record["rounds_sha256"]:
         raise CorruptRun(f"{folder}: rounds.csv does not match its checksum")
     return csv, record
+
+
+def _require_key(folder: Path, record: Mapping[str, Any], run: RunId) -> None:
+    """A folder that was renamed holds another run than its name says."""
+    if record.get("key") != json.loads(json.dumps(run.key)):
+        raise CorruptRun(f"{folder}: holds a run of other settings")
 
 
 def _seal(record: Mapping[str, Any]) -> dict[str, Any]:

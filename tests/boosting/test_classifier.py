@@ -43,7 +43,11 @@ def rows():
 
 
 @parametrize_with_checks(
-    [small(2, init=DummyClassifier(), n_trees=30), small(1), small(4, early_stopping=True)],
+    [
+        small(2, init=DummyClassifier(), n_trees=30),
+        small(1),
+        small(4, early_stopping=True, init=LogisticRegression()),
+    ],
     expected_failed_checks=random_parts,
 )
 def test_follows_every_convention_sklearn_checks(estimator, check):

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from pipeline.config.compose import load
+from pipeline.datasets import library as shelves
 from pipeline.datasets import sources
 from pipeline.datasets.canonical import canonicalise, content_hash
 from pipeline.datasets.manifest import manifest
@@ -88,6 +89,33 @@ def test_own_table_keeps_numbers_flags_and_words(dataset, tmp_path):
     assert list(table.frame["flag"]) == [1.0, 0.0]
     assert list(table.frame["w"]) == ["a", "?"]
     assert np.isnan(table.frame["n"][1])
+
+
+def test_rows_with_a_field_more_than_the_header_are_refused(dataset, tmp_path):
+    (tmp_path / "x.csv").write_text("a,b,y\n" + "1,2,3,4\n" * 5)
+    chosen = dataset("file", f"dataset.path={tmp_path}/x.csv", "dataset.target=y")
+    with pytest.raises(DataError, match=r"x\.csv: its rows have more fields"):
+        fetch(chosen)
+
+
+def test_a_target_that_openml_chose_is_part_of_what_a_run_depends_on(dataset, monkeypatch):
+    targets = {77: "y", 78: "a"}
+
+    def served(chosen):
+        target = chosen.target_columns or (targets[chosen.id],)
+        return sources.RawTable(pd.DataFrame(), "the same table", "", target)
+
+    monkeypatch.setattr(shelves, "fetch", served)
+    ours, theirs, named = (
+        shelves.Library().sha256(dataset("openml", *overrides))
+        for overrides in (
+            ["dataset.id=77"],
+            ["dataset.id=78"],
+            ["dataset.id=78", "dataset.target=a"],
+        )
+    )
+    assert ours != theirs
+    assert named == "the same table"  # what the user names is in a run's key already
 
 
 def test_unreadable_file_is_named(dataset, tmp_path):

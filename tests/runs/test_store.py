@@ -89,6 +89,17 @@ def test_damage_is_noticed_named_and_replaced_and_harms_no_other_run(store, dama
     pd.testing.assert_frame_equal(store.load(run_id()).rounds, rounds())
 
 
+def test_folder_renamed_to_another_key_is_not_believed_and_is_replaced(store):
+    store.save(run_id(), rounds(), {})
+    other = run_id(boosting={"eta": 0.25, "rounds": 20})
+    (store.runs / run_id().folder).rename(store.runs / other.folder)
+    for look in (store.has, store.load):
+        with pytest.raises(CorruptRun, match="holds a run of other settings"):
+            look(other)
+    store.save(other, rounds(2.0), {})
+    pd.testing.assert_frame_equal(store.load(other).rounds, rounds(2.0), check_exact=True)
+
+
 def test_valid_run_is_not_overwritten(store):
     store.save(run_id(), rounds(1.0), {})
     store.save(run_id(), rounds(2.0), {})

@@ -46,12 +46,12 @@ def test_absent_result_is_named(tmp_path):
 
 
 def test_parity_of_one_dataset_is_measured_and_judged():
-    done = script("parity", "diabetes", "--splits", 6)
+    done = script("parity", "diabetes", "--splits", 3)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (
         len(re.findall(r"diabetes +(?:unit|relaxed|adaptive) +20 rounds: \S+ sd", done.stdout)) == 3
     )
-    assert re.search(r"held out, 6 splits: [01]\.\d\d times scikit-learn reseeded", done.stdout)
+    assert re.search(r"held out, 3 splits: [01]\.\d\d times scikit-learn reseeded", done.stdout)
 
 
 def test_snapshot_that_cannot_be_compared_is_said_to_be_unconfirmed():
@@ -79,7 +79,8 @@ def test_benchmark_of_forests_compares_with_sklearns():
 
 
 def test_benchmark_of_a_grid_compares_both_engines():
-    done = script("bench", "grid", "--datasets", "diabetes")
+    few = ("--settings", "boosting.rounds=2", "boosting.trees=10")
+    done = script("bench", "grid", "--datasets", "diabetes", *few)
     assert done.returncode == 0, done.stderr
     last = done.stdout.splitlines()[-1]
     assert re.fullmatch(r"all +exact +\S+ s +scikit-learn +\S+ s +\S+ times", last)
