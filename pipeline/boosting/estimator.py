@@ -16,7 +16,7 @@ from joblib import cpu_count, effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.metrics import get_scorer, r2_score
-from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils import check_random_state, check_scalar, get_tags
 from sklearn.utils.validation import (
     _check_sample_weight,
     assert_all_finite,
@@ -421,9 +421,13 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         return np.array(kept).reshape(len(kept), len(self.encoding_.names) + 1)
 
     def __sklearn_tags__(self) -> Any:
-        """Missing cells have an answer."""
+        """Missing cells have an answer, if the initial predictor has one."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        if self.init is not None and hasattr(self.init, "__sklearn_tags__"):
+            of_init = get_tags(self.init)
+            tags.input_tags.allow_nan = of_init.input_tags.allow_nan or of_init.no_validation
+        else:
+            tags.input_tags.allow_nan = True
         return tags
 
 
