@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,28 +45,6 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
 
     _loss = LogLoss()
     _is_classifier = True
-
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        initial_prediction: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-        X_val: Any = None,
-        y_val: ArrayLike | None = None,
-        sample_weight_val: ArrayLike | None = None,
-        initial_prediction_val: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the rounds to X (n, d) and labels y (n,) of two classes.
-
-        ``initial_prediction`` are probabilities from elsewhere that take the place of ``init``; all
-        other methods then need the same for their rows. Rows of one of ``groups`` (n,) fall into
-        the same fold. Rows of X_val choose the number of rounds instead of some of X.
-        """
-        held_out = (X_val, y_val, sample_weight_val, initial_prediction_val)
-        return self._fit(X, y, sample_weight, initial_prediction, groups, held_out)
 
     def staged_decision_function(
         self,

@@ -135,15 +135,26 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
 
     # --- fitting --------------------------------------------------------------------------------
 
-    def _fit(
+    def fit(
         self,
         X: Any,
-        y: Any,
-        sample_weight: Any,
-        initial_prediction: Any,
-        groups: Any,
-        held_out: tuple[Any, Any, Any, Any],
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        initial_prediction: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        X_val: Any = None,
+        y_val: ArrayLike | None = None,
+        sample_weight_val: ArrayLike | None = None,
+        initial_prediction_val: ArrayLike | None = None,
     ) -> Self:
+        """Fit the rounds to X (n, d) and y (n,): numbers, or labels of two classes.
+
+        ``initial_prediction`` (n,) are predictions from elsewhere that take the place of ``init``
+        (of a classifier, probabilities); all other methods then need the same for their rows. Rows
+        of one of ``groups`` (n,) fall into the same fold. Rows of X_val choose the number of rounds
+        instead of some of X.
+        """
         check_parameters(self)
         self._loss.rescaling(self.rescaling)
         seed = seed_of(self.random_state)
@@ -155,9 +166,8 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         if rows.given is None:
             start.check()
         self._sees_matrix, self._eta = start.encoded, self.eta  # later changes are for the next fit
-        X_val, y_val, weight_val, initial_val = held_out
         if X_val is not None:
-            part = self._rows(X_val, y_val, weight_val, initial_val, reset=False)
+            part = self._rows(X_val, y_val, sample_weight_val, initial_prediction_val, reset=False)
             if (rows.given is None) != (part.given is None):
                 raise ValueError("initial_prediction: is needed for X and X_val, or for neither")
             started = start.fit(rows)
@@ -167,7 +177,7 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
             if not self.early_stopping:
                 choice = replace(choice, best_round=len(fit.rounds))
             return self._keep(fit, choice)
-        if any(value is not None for value in held_out):
+        if any(v is not None for v in (y_val, sample_weight_val, initial_prediction_val)):
             raise ValueError("y_val, sample_weight_val, initial_prediction_val: need X_val")
         if not self.early_stopping or self.n_rounds == 0:
             fit = self._new_fit(rows, start.fit(rows), self.n_rounds, seed)
@@ -562,28 +572,6 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
 
     _loss = SquaredLoss()
     _is_classifier = False
-
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        initial_prediction: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-        X_val: Any = None,
-        y_val: ArrayLike | None = None,
-        sample_weight_val: ArrayLike | None = None,
-        initial_prediction_val: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the rounds to X (n, d) and y (n,).
-
-        ``initial_prediction`` (n,) are predictions from elsewhere that take the place of ``init``;
-        `predict` then needs the same for its rows. Rows of one of ``groups`` (n,) fall into the
-        same fold. Rows of X_val choose the number of rounds instead of some of X.
-        """
-        held_out = (X_val, y_val, sample_weight_val, initial_prediction_val)
-        return self._fit(X, y, sample_weight, initial_prediction, groups, held_out)
 
     def staged_predict(
         self,

@@ -84,7 +84,12 @@ class Start:
 
     def _out_of_fold(self, rows: Rows) -> Floats:
         f0, times = np.empty(len(rows)), np.zeros(len(rows), int)
-        for train, test in folds(rows, self.cv, self.is_classifier, self.seed):
+        parts = folds(rows, self.cv, self.is_classifier, self.seed)
+        if not parts:
+            raise ValueError(
+                f"init_cv={self.cv!r}: {len(rows)} rows are too few, or those of a class or group"
+            )
+        for train, test in parts:
             part = rows.take(test)
             f0[test] = self.predict(self._fitted(rows.take(train)), self.table(part))
             times[test] += 1

@@ -113,6 +113,8 @@ def test_rows_without_an_out_of_fold_or_out_of_bag_prediction_are_refused(rows):
     for cv in (TimeSeriesSplit(3), ShuffleSplit(2, test_size=0.2, random_state=0)):
         with pytest.raises(ValueError, match="every row must be held out once"):
             regressor(init=LinearRegression(), init_cv=cv).fit(*rows)
+    with pytest.raises(ValueError, match="3 rows are too few"):
+        regressor(init=LinearRegression(), init_cv=5).fit(rows[0][:3], rows[1][:3])
     for forest in (RandomForestRegressor(3), ExactRandomForestRegressor(3)):
         with pytest.raises(ValueError, match="more trees would give them one"):
             regressor(init=forest, init_cv="oob").fit(*rows)
