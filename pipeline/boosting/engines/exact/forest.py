@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.boosting.arrays import Floats
+from pipeline.boosting.engines.base import TreeSettings
 from pipeline.boosting.engines.exact import kernel
 from pipeline.boosting.engines.exact.columns import as_float32, prepare
 from pipeline.boosting.engines.exact.engine import (
@@ -18,6 +19,7 @@ from pipeline.boosting.engines.exact.engine import (
     check_depth,
     check_finite,
     relative,
+    rules_of,
 )
 from pipeline.boosting.engines.exact.tables import without_f
 from pipeline.boosting.engines.exact.trees import Trees, predict
@@ -91,7 +93,7 @@ def grow_forest(
         if mass is None:
             kernel.grow_forest(table, centred, draws, trees.some(some), max_depth, seeds)
         else:
-            rules = kernel.Rules(1.0, table.features.shape[0])
+            rules = rules_of(table, TreeSettings())
             kernel.grow_weighted(
                 table, centred.copy(), mass, draws, trees.some(some), max_depth, 0.0, seeds, rules
             )
