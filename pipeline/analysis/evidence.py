@@ -13,7 +13,7 @@ from pipeline.analysis.curves import FLOOR, SQUARE, Runs
 from pipeline.analysis.table1 import table_of_runs
 from pipeline.errors import UserError
 from pipeline.runs.plan import Plan
-from pipeline.runs.store import CorruptRun
+from pipeline.runs.store import CorruptRun, RunId, StoredRun
 
 SIDES = ("train", "test")
 DEBIASED = "debiased"
@@ -79,33 +79,40 @@ def with_noise_floor(rounds: pd.DataFrame, sizes: pd.DataFrame, reading: str) ->
     )
 
 
-def collect(plan: Plan) -> Evidence:
-    """Read all runs of a plan; raises `MissingRunsError` if some are not there."""
-    frames, sizes, records, missing = [], [], [], []
-    run_ids = plan.run_ids()
-    for run in run_ids:
+def load_runs(plan: Plan) -> list[tuple[RunId, StoredRun]]:
+    """All runs of a plan; raises `MissingRunsError` if some are not there."""
+    loaded, missing = [], []
+    for run in plan.run_ids():
         try:
             stored = plan.store.load(run)
         except CorruptRun:
             stored = None
         if stored is None:
             missing.append(str(run))
-            continue
-        frames.append(stored.rounds)
-        records.append(stored.record)
-        name = {"dataset": run.dataset, "strategy": run.strategy, "seed": run.seed}
-        sizes.append(name | stored.record["sizes"])
+        else:
+            loaded.append((run, stored))
     if missing:
         raise MissingRunsError(
-            f"{len(missing)} of {len(run_ids)} runs are not in {plan.store.root} (the first is "
-            f"{missing[0]}); compute them with stage=run"
+            f"{len(missing)} of {len(missing) + len(loaded)} runs are not in {plan.store.root} "
+            f"(the first is {missing[0]}); compute them with stage=run"
         )
-    sizes_ = pd.DataFrame(sizes)
-    rounds = pd.concat(frames, ignore_index=True)
+    return loaded
+
+
+def collect(plan: Plan) -> Evidence:
+    """Read all runs of a plan; raises `MissingRunsError` if some are not there."""
+    runs = load_runs(plan)
+    records = [stored.record for _, stored in runs]
+    sizes = pd.DataFrame(
+        {"dataset": run.dataset, "strategy": run.strategy, "seed": run.seed}
+        | stored.record["sizes"]
+        for run, stored in runs
+    )
+    rounds = pd.concat([stored.rounds for _, stored in runs], ignore_index=True)
     return Evidence(
-        rounds=with_noise_floor(rounds, sizes_, plan.config.audit.reading),
+        rounds=with_noise_floor(rounds, sizes, plan.config.audit.reading),
         titles=plan.titles,
-        sizes=sizes_,
+        sizes=sizes,
         eta=plan.config.boosting.eta,
         table1=table_of_runs(records),
         records=records,

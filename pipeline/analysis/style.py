@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 # Okabe and Ito's, which colour-blind readers can tell apart.
 BLUE, ORANGE, GREEN, RED, YELLOW = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#F0E442"
+PURPLE = "#CC79A7"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -73,6 +74,29 @@ def load_pairs(config: Config, overrides: Sequence[str]) -> Pairs:
         for dataset, by_dataset in zip(grid.datasets, of_dataset, strict=True)
         for strategy, by_strategy in zip(grid.strategies, of_strategy, strict=True)
     }
+
+
+def varied(config: Config) -> list[Config]:
+    """A config under each combination of ``experiment.vary``; a key that its strategy lacks stays.
+
+    Each is validated anew, as if its values had been on the command line.
+    """
+    axes = {
+        key: values
+        for key, values in config.experiment.further.items()
+        if not key.startswith("strategy.") or hasattr(config.strategy, key.partition(".")[2])
+    }
+    variants = []
+    for values in itertools.product(*axes.values()):
+        raw = config.model_dump()
+        for key, value in zip(axes, values, strict=True):
+            section, _, leaf = key.partition(".")
+            raw[section][leaf] = value
+        try:
+            variants.append(Config.model_validate(raw))
+        except ValidationError as error:
+            raise ConfigError(f"experiment.vary: {messages.of_validation(error, raw)}") from None
+    return variants
 
 
 def check_overrides(overrides: Sequence[str], *, multirun: bool) -> None:

@@ -6,7 +6,7 @@ text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -21,6 +21,11 @@ Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Seeds = Annotated[tuple[Seed, ...], Field(strict=False)]
 Reading = Literal["leaf_indicators", "random_leaf_values", "fitted_leaf_values"]
 Readings = Annotated[tuple[Reading, ...], Field(strict=False)]
+Values = Annotated[tuple[int | float | str, ...], Field(strict=False, min_length=1)]
+# What experiment.vary may name: what is not an axis of its own, and no path, place or stage.
+VARIABLE = (
+    "boosting.", "strategy.", "initial.", "audit.trees", "audit.depth", "dataset.test_size",
+)  # fmt: skip
 
 
 class Section(BaseModel):
@@ -178,12 +183,16 @@ class Audit(Section):
 
 
 class Experiment(Section):
-    """A named folder of results and, for a grid, its three axes."""
+    """A named folder of results and, for a grid, its three axes and further ones."""
 
     name: Slug = Field(description="the folder under output_dir (letters, digits, '.', '_', '-')")
     datasets: Slugs = Field(description="a list of dataset choices; empty: the one of dataset=")
     strategies: Slugs = Field(description="a list of strategy choices; empty: the one of strategy=")
     seeds: Seeds = Field(description="a list of whole numbers from 0; empty: the one of seed=")
+    vary: dict[str, Values] | None = Field(
+        description="null, or further axes of a grid, such as {boosting.trees:[10,100]}; keys of "
+        "boosting, strategy, initial, audit.trees, audit.depth or dataset.test_size"
+    )
 
     @model_validator(mode="after")
     def _axes_go_together(self) -> Experiment:
@@ -197,7 +206,28 @@ class Experiment(Section):
             values = getattr(self, axis)
             if len(set(values)) != len(values):
                 raise ValueError(f"experiment.{axis}={list(values)}: must not repeat a value")
+        self._check_variations()
         return self
+
+    def _check_variations(self) -> None:
+        for key, values in self.further.items():
+            if not key.startswith(VARIABLE):
+                raise ValueError(
+                    f"experiment.vary: {key}: must be a key of {', '.join(VARIABLE)} such as "
+                    "boosting.trees"
+                )
+            if len(set(values)) != len(values):
+                raise ValueError(f"experiment.vary: {key}={list(values)}: must not repeat a value")
+        if self.vary and not self.is_grid:
+            raise ValueError(
+                "experiment.vary: is for a grid; of single runs, sweep with -m, such as "
+                "-m boosting.trees=10,100"
+            )
+
+    @property
+    def further(self) -> Mapping[str, Sequence[int | float | str]]:
+        """The further axes, if any."""
+        return self.vary or {}
 
     @property
     def is_grid(self) -> bool:
@@ -228,11 +258,11 @@ class Config(Section):
     """Everything a run depends on, and where its results go."""
 
     stage: Literal[
-        "run", "reproduce", "report", "theory", "audit", "fetch", "preprocess", "table1"
+        "run", "reproduce", "report", "theory", "oracle", "audit", "fetch", "preprocess", "table1"
     ] = Field(
         description="one of run, reproduce (a grid's runs and report), report (from stored runs), "
-        "theory (the theorems as checks), audit (of a file's predictions, or of a grid's initial "
-        "forests), fetch, preprocess, table1"
+        "theory (the theorems as checks), oracle (trees per round and the gap), audit (of a file's "
+        "predictions, or of a grid's initial forests), fetch, preprocess, table1"
     )
     dataset: Dataset
     strategy: Annotated[Unit | Relaxed | Adaptive, Field(discriminator="name")]

@@ -21,6 +21,7 @@ from pipeline.analysis.style import VERDICTS
 from pipeline.analysis.table1 import COUNTS
 from pipeline.report import readings, scorecards
 from pipeline.report.chapter import Chapter
+from pipeline.report.oracle import OracleChapter
 from pipeline.report.picture import Picture
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -88,6 +89,7 @@ class Page:
     table1: Sequence[Mapping[str, Any]]
     readings: Sequence[Sequence[str]]
     theory: Chapter | None
+    oracle: OracleChapter | None
     provenance: Provenance
 
 
@@ -97,6 +99,7 @@ def make_page(
     noise: pd.DataFrame,
     figures: Sequence[Picture],
     theory: Chapter | None,
+    oracle: OracleChapter | None,
     again: str,
     wall_seconds: float | None,
 ) -> Page:
@@ -116,6 +119,7 @@ def make_page(
         table1=[{str(k): v for k, v in row.items()} for row in evidence.table1.to_dict("records")],
         readings=readings.ROWS,
         theory=theory,
+        oracle=oracle,
         provenance=Provenance.of(records),
     )
 

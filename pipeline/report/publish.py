@@ -7,12 +7,18 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.analysis import claims, figures
+import pandas as pd
+
+from pipeline.analysis import claims, figures, oracle
+from pipeline.analysis.certificates import certificate_table
 from pipeline.analysis.claims import Claim
 from pipeline.analysis.evidence import Evidence
 from pipeline.analysis.noise import noise_table
 from pipeline.analysis.readings import verdicts_by_reading
+from pipeline.analysis.style import save, styled
+from pipeline.report import errata
 from pipeline.report.chapter import Chapter, make_chapter
+from pipeline.report.oracle import OracleChapter
 from pipeline.report.page import make_page, render
 from pipeline.report.picture import Picture
 from pipeline.runs.plan import Plan
@@ -39,6 +45,7 @@ def publish(plan: Plan, evidence: Evidence, wall_seconds: float | None = None) -
         noise,
         [Picture.of(root / "figures", name) for name in names],
         _theory(theory_folder(plan), evidence),
+        _oracle(plan),
         _again(plan),
         wall_seconds,
     )
@@ -61,7 +68,33 @@ def _theory(folder: Path, evidence: Evidence) -> Chapter | None:
     if study is None:
         return None
     names = theory_figures.draw_all(study, evidence, folder / "figures")
-    return make_chapter(study, [Picture.of(folder / "figures", name) for name in names])
+    points = errata.make_errata(study.findings)
+    (folder / "errata.html").write_text(errata.as_html(points), encoding="utf-8")
+    (folder / "errata.md").write_text(errata.as_markdown(points), encoding="utf-8")
+    certificates = certificate_table(evidence, study.widths, study.largest)
+    certificates.to_csv(folder / "certificates.csv", index=False)
+    pictures = [Picture.of(folder / "figures", name) for name in names]
+    return make_chapter(study, pictures, certificates, sum(n for _, n in points.tally))
+
+
+def _oracle(plan: Plan) -> OracleChapter | None:
+    """The experiments on trees per round, if they are beside this one."""
+    beside = plan.store.root.parent
+    full, fewer = (oracle.table_file(beside / name) for name in (oracle.NAME, oracle.BY_ROWS))
+    if not full.exists():
+        return None
+    runs = pd.read_csv(full)
+    reduced = pd.read_csv(fewer) if fewer.exists() else None
+    folder = plan.store.root / "figures"
+    names = [oracle.NAME]
+    with styled():
+        save(oracle.draw(runs, plan.titles), folder, oracle.NAME)
+        if reduced is not None:
+            both = pd.concat([runs, reduced])
+            save(oracle.draw_by_rows(both, plan.titles), folder, oracle.BY_ROWS)
+            names.append(oracle.BY_ROWS)
+    pictures = [Picture.of(folder, name) for name in names]
+    return OracleChapter.of(runs, reduced, plan.titles, pictures)
 
 
 def _again(plan: Plan) -> str:

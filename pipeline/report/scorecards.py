@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pipeline.analysis.claims import Claim
 from pipeline.analysis.style import VERDICTS
+from pipeline.theory.findings import Level
 
-# How many of the paper's statements …
-OF_THEORY = {
-    "holds": "hold",
-    "holds in a narrower regime": "hold in a narrower regime",
-    "fails as stated": "fail as stated",
+OF_THEORY = ("holds", "holds in a narrower regime", "fails as stated")
+# What a statement of each level is.
+LEVELS: Mapping[Level, str] = {
+    "result": "theorems, lemmas, propositions",
+    "clause": "a clause of one, judged apart",
+    "display": "formulas of the text",
+    "text": "sentences of the text",
+    "proof": "steps of proofs",
+    "ours": "ours",
 }
 
 
@@ -36,21 +42,37 @@ def tally_of_claims(claims: Sequence[Claim]) -> str:
 
 
 def of_findings(records: Sequence[Mapping[str, Any]]) -> str:
-    """The findings' verdicts as a table."""
+    """The findings' verdicts as a table, and their tally by level."""
     lines = [f"{'':<4}{'verdict':<28}statement"]
     for r in records:
         lines.append(f"{r['id']:<4}{r['verdict']:<28}{r['text']} ({r['where']})")
         lines.append(f"{'':<32}{r['evidence']}")
         lines += [f"{'':<32}{r['correction']}"] if r["correction"] else []
-    return "\n".join([*lines, tally_of_findings(records)])
+    lines.append(f"{'':<32}{'hold':>6}{'narrower':>10}{'fail':>6}")
+    for tally in tally_of_findings(records):
+        counts = f"{tally.holds:>6}{tally.narrower:>10}{tally.fails:>6}"
+        lines.append(f"{tally.level:<32}{counts}  {', '.join(tally.broken)}".rstrip())
+    return "\n".join(lines)
 
 
-def tally_of_findings(records: Sequence[Mapping[str, Any]]) -> str:
-    """How many statements there are and what became of them; the paper's and ours apart."""
-    theirs = [r["verdict"] for r in records if not r["ours"]]
-    counts = ", ".join(f"{theirs.count(v)} {plural}" for v, plural in OF_THEORY.items())
-    held = sum(r["verdict"] == "holds" for r in records if r["ours"])
-    return (
-        f"{len(theirs)} statements of the paper: {counts}; "
-        f"{held} of {len(records) - len(theirs)} of ours hold"
-    )
+@dataclass(frozen=True)
+class Tally:
+    """How many statements of a level hold, need a condition or fail; ``broken``: the latter two."""
+
+    level: str
+    holds: int
+    narrower: int
+    fails: int
+    broken: tuple[str, ...]
+
+
+def tally_of_findings(records: Sequence[Mapping[str, Any]]) -> list[Tally]:
+    """What became of the statements of each level; the paper's first, ours last."""
+    tallies = []
+    for level, name in LEVELS.items():
+        some = [r for r in records if r["level"] == level]
+        counts = [sum(r["verdict"] == verdict for r in some) for verdict in OF_THEORY]
+        broken = tuple(r["id"] for r in some if r["verdict"] != "holds")
+        if some:
+            tallies.append(Tally(name, counts[0], counts[1], counts[2], broken))
+    return tallies

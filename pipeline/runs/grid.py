@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from dataclasses import dataclass, field
 
-from pipeline.config.schema import Grid
+from pipeline.config.schema import Config, Grid
 from pipeline.datasets.design import Design
 from pipeline.errors import Interrupted, UserError
 from pipeline.interrupts import noted
@@ -59,9 +59,9 @@ def run_plan(plan: Plan) -> Summary:
         log.info("%d of %d runs are in %s already", found, plan.n_runs, store.root)
     compile_kernels()
     designs = {t.dataset: plan.library.design(t.configs[0].dataset) for t in missing}
-    costs = {name: tasks.cost(design) for name, design in designs.items()}
-    missing.sort(key=lambda task: -costs[task.dataset])
-    driver = _Driver(store, _progress(plan, found, costs), costs, plan.n_runs)
+    sizes = {name: tasks.size(design) for name, design in designs.items()}
+    driver = _Driver(store, _progress(plan, found, sizes), sizes, plan.n_runs)
+    missing.sort(key=lambda task: -driver.cost(task.configs[0]))
     driver.run(missing, plan.config.grid, designs)
     if driver.failed:
         raise GridError(_story(driver.failed, plan))
@@ -122,16 +122,20 @@ def _story(failed: Sequence[tuple[RunId, Failure]], plan: Plan) -> str:
 class _Driver:
     """Feeds tasks to workers, a few ahead, and stores what comes back.
 
-    costs : of a run, by dataset.
+    sizes : see `tasks.size`, by dataset.
     """
 
     store: RunStore
     progress: Progress
-    costs: Mapping[str, float]
+    sizes: Mapping[str, float]
     total: int
     computed: int = 0
     run_seconds: float = 0.0
     failed: list[tuple[RunId, Failure]] = field(default_factory=list)
+
+    def cost(self, *configs: Config) -> float:
+        """A guess of the time of these runs."""
+        return sum(tasks.cost(c, self.sizes[c.dataset.label]) for c in configs)
 
     def run(self, missing: Sequence[Task], grid: Grid, designs: Mapping[str, Design]) -> None:
         """Open workers and compute ``missing``; Ctrl-C stops them in order."""
@@ -155,7 +159,7 @@ class _Driver:
         n_runs = sum(len(task.configs) for task in missing)
         if workers.ahead > 1:
             self.progress.say(f"{n_runs} runs to compute with {workers.ahead - 1} workers")
-        self.progress.begin(sum(self.costs[t.dataset] * len(t.configs) for t in missing))
+        self.progress.begin(sum(self.cost(*t.configs) for t in missing))
         waiting = [(task, 1) for task in reversed(missing)]
         under_way: dict[Future[Outcome], tuple[Task, int]] = {}
         while waiting or under_way:
@@ -191,17 +195,18 @@ class _Driver:
         configs = tuple(c for c in task.configs if not _stored(self.store, task.run_id(c)))
         n_found = len(task.configs) - len(configs)
         if n_found:
-            self.progress.found(task.dataset, n_found, n_found * self.costs[task.dataset])
+            done = self.cost(*task.configs) - self.cost(*configs)
+            self.progress.found(task.dataset, n_found, done)
         return Task(configs, task.data_sha256) if configs else None
 
     def _keep(self, task: Task, outcome: Outcome) -> None:
         if outcome.initial is not None:
             self.store.save_initial(task.dataset, task.seed, task.initial_key, outcome.initial)
         self.run_seconds += outcome.seconds
-        cost = self.costs[task.dataset]
         for config, run in zip(task.configs, outcome.runs, strict=True):
-            run_id = task.run_id(config)
-            note = self.store.root / "failures" / f"{str(run_id).replace('/', '-')}.txt"
+            run_id, cost = task.run_id(config), self.cost(config)
+            name = "-".join(run_id.folder.parts)  # its hash tells variations apart
+            note = self.store.root / "failures" / f"{name}.txt"
             if isinstance(run, Failure):
                 self.failed.append((run_id, run))
                 note.parent.mkdir(parents=True, exist_ok=True)

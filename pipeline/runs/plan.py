@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pipeline.config.compose import Pairs, load_pairs
+from pipeline.config.compose import Pairs, load_pairs, varied
 from pipeline.config.schema import Config, Dataset
 from pipeline.datasets.library import Library
+from pipeline.runs.keys import ground_key
 from pipeline.runs.store import RunId, RunStore
 from pipeline.runs.tasks import Task
 
@@ -37,7 +38,7 @@ class Plan:
     @property
     def n_runs(self) -> int:
         """How many runs there are."""
-        return len(self.pairs) * len(self.seeds)
+        return sum(len(varied(c)) for c in self.pairs.values()) * len(self.seeds)
 
     @property
     def datasets(self) -> dict[str, Dataset]:
@@ -50,11 +51,12 @@ class Plan:
         return {label: dataset.display for label, dataset in self.datasets.items()}
 
     def tasks(self) -> Iterator[Task]:
-        """Every (dataset, seed) with all its strategies."""
-        by_dataset: dict[str, list[Config]] = {}
-        for (dataset, _), config in self.pairs.items():
-            by_dataset.setdefault(dataset, []).append(config)
-        for configs in by_dataset.values():
+        """Every (dataset, seed) with all its strategies; apart, what shares no common ground."""
+        grounds: dict[tuple[str, str], list[Config]] = {}
+        for (dataset, _), pair in self.pairs.items():
+            for config in varied(pair):
+                grounds.setdefault((dataset, ground_key(config)), []).append(config)
+        for configs in grounds.values():
             digest = self.library.sha256(configs[0].dataset)
             for seed in self.seeds:
                 yield Task(tuple(c.model_copy(update={"seed": seed}) for c in configs), digest)

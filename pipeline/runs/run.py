@@ -111,10 +111,10 @@ def run(config: schema.Config, ground: CommonGround, on_round: OnRound = unheard
     """Run a strategy; ``on_round`` hears of every round as it ends."""
     started = time.perf_counter()
     eta = config.boosting.eta
-    f_test = ground.initial.test
+    f_train, f_test = ground.initial.train, ground.initial.test
     rows: list[Row] = []
 
-    def record(t: int, f_train: Floats, gap: float, weight: float) -> None:
+    def record(t: int, gap: float, weight: float) -> None:
         errors, further = ground.measure(f_train, f_test)
         row = {
             "dataset": config.dataset.label,
@@ -129,7 +129,7 @@ def run(config: schema.Config, ground: CommonGround, on_round: OnRound = unheard
         rows.append(row)
         on_round(row)
 
-    record(0, ground.initial.train, np.nan, np.nan)
+    record(0, np.nan, np.nan)
     for step in boost(
         ground.split.y_train,
         ground.initial.train,
@@ -138,9 +138,10 @@ def run(config: schema.Config, ground: CommonGround, on_round: OnRound = unheard
         rescaling_of(config.strategy),
         ground.fit_round,
     ):
-        f_test = advance(f_test, ground.split.X_test, step, eta)
-        record(step.t + 1, step.f, step.gap, step.weight)
-    return Run(pd.DataFrame(rows), _record(config, ground, time.perf_counter() - started))
+        f_train, f_test = step.f, advance(f_test, ground.split.X_test, step, eta)
+        record(step.t + 1, step.gap, step.weight)
+    seconds = time.perf_counter() - started
+    return Run(pd.DataFrame(rows), _record(config, ground, f_train, seconds))
 
 
 def rescaling_of(strategy: schema.Unit | schema.Relaxed | schema.Adaptive) -> Rescaling:
@@ -150,7 +151,10 @@ def rescaling_of(strategy: schema.Unit | schema.Relaxed | schema.Adaptive) -> Re
     return Unit() if isinstance(strategy, schema.Unit) else Adaptive()
 
 
-def _record(config: schema.Config, ground: CommonGround, seconds: float) -> dict[str, Any]:
+def _record(
+    config: schema.Config, ground: CommonGround, f_train: Floats, seconds: float
+) -> dict[str, Any]:
+    """f_train : (n_train,) the last round's predictions."""
     data = ground.split
     return {
         "config": config.model_dump(mode="json"),
@@ -166,6 +170,7 @@ def _record(config: schema.Config, ground: CommonGround, seconds: float) -> dict
             "norm_f0": norm(ground.initial.train),
             "norm_residual0": norm(data.y_train - ground.initial.train),
             "distinct_f0": len(np.unique(ground.initial.train)),
+            "distinct_last": len(np.unique(f_train)),
         },
         **provenance.describe(),
     }

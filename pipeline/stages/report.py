@@ -39,6 +39,11 @@ def require_reportable(plan: Plan) -> None:
         raise ConfigError(f"{stage}: needs a grid, such as experiment=paper")
     if set(config.experiment.strategies) != set(STRATEGIES):
         raise ConfigError(f"{stage}: experiment.strategies must be {', '.join(STRATEGIES)}")
+    if config.experiment.vary:
+        raise ConfigError(
+            f"{stage}: a report is of one setting, and this grid varies "
+            f"{', '.join(config.experiment.further)}"
+        )
     if config.boosting.rounds < FEWEST_ROUNDS:
         raise ConfigError(
             f"{stage}: boosting.rounds={config.boosting.rounds}: must be at least {FEWEST_ROUNDS}"

@@ -24,12 +24,11 @@ def main() -> None:
     trials = Trials(Bank(arguments.n))
     for id_ in arguments.id:
         found = find(id_, trials)
-        if found is None:
-            print(f"{id_}: needs the datasets' runs; see stage=theory")
-            continue
         print(f"{found.id} ({found.where}): {found.text}\n{found.verdict}; {found.evidence}")
-        for line in filter(None, (found.correction, found.remark)):
+        for line in filter(None, (found.correction, found.remark, found.measured)):
             print(f"  {line}")
+        if len(found.regimes) > 1:
+            print("\n".join(f"  {usage}" for usage in found.regimes))
         # Those that fail come first: they are what a reader asks for.
         for check in sorted(found.stated, key=lambda c: c.holds)[:SHOWN]:
             print(f"  measured {check.measured:.3e} bound {check.bound:.3e}")

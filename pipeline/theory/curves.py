@@ -9,8 +9,9 @@ import pandas as pd
 
 from pipeline.analysis.bounds import gap_bound, sharp_gap_bound
 from pipeline.boosting.rescaling import Adaptive
-from pipeline.theory import checks as c
 from pipeline.theory import counterexamples as counter
+from pipeline.theory.checks.linear import linear_rate
+from pipeline.theory.checks.unit import smallest_gap
 from pipeline.theory.dynamics import run
 from pipeline.theory.instances import SMOOTH, instance
 from pipeline.theory.learners import bins
@@ -28,16 +29,20 @@ def measure() -> pd.DataFrame:
 
 
 def rate() -> Iterator[Point]:
-    """Smallest gap against T, beside the bounds: a smooth class, and the domino."""
+    """Smallest gap against T, beside the bounds: a smooth class, and the spiral."""
     i = instance("rbf", 3)
     t = run(i.y, i.f0, i.learners, ETA, 60)
     rounds = np.arange(1, 61)
     yield from _series("rate", "smooth", "measured", rounds, np.minimum.accumulate(t.gaps))
     yield from _bounds("smooth", rounds, t.loss[0])
-    lengths = np.array([1, 2, 4, 8, 16, 32, 48])
-    gaps = [counter.domino(int(k), ETA).gaps.min() / np.sqrt(k) for k in lengths]
-    yield from _series("rate", "domino", "measured", lengths, gaps)
-    yield from _bounds("domino", lengths, 0.5)  # ‖y − f₀‖ scaled to 1
+    lengths = 2 ** np.arange(11)
+    gaps = [counter.spiral(int(k), ETA).gaps.min() for k in lengths]
+    yield from _series("rate", "spiral", "measured", lengths, gaps)
+    yield from _bounds("spiral", lengths, 0.5)  # ‖y − f₀‖ = 1
+    t = counter.slow_spiral(int(lengths[-1]), ETA)
+    yield from _series("rate", "spiral", "one instance", np.arange(1, len(t.gaps) + 1), t.gaps)
+    path = counter.spiral(60, ETA)
+    yield from _series("rate", "path", "residual", path.r[:, 0], path.r[:, 1])
 
 
 def contraction() -> Iterator[Point]:
@@ -46,7 +51,7 @@ def contraction() -> Iterator[Point]:
     for kind in SMOOTH:
         i = instance(kind, 1)
         checks = [
-            c.linear_rate(run(i.y, i.y - rho * (i.y - i.f0), i.learners, ETA, 20)) for rho in rhos
+            linear_rate(run(i.y, i.y - rho * (i.y - i.f0), i.learners, ETA, 20)) for rho in rhos
         ]
         yield from _series("contraction", kind, "bound", rhos, [x.bound for x in checks])
         yield from _series("contraction", kind, "measured", rhos, [x.measured for x in checks])
@@ -69,7 +74,7 @@ def noise() -> Iterator[Point]:
     i = instance("sigmoid", 2)
     epsilons = np.geomspace(1e-6, 1, 13)
     checks = [
-        c.smallest_gap(run(i.y, i.f0, i.learners, ETA, 200, error=_constant(e))) for e in epsilons
+        smallest_gap(run(i.y, i.f0, i.learners, ETA, 200, error=_constant(e))) for e in epsilons
     ]
     yield from _series("noise", "", "bound", epsilons, [x.bound for x in checks])
     yield from _series("noise", "", "floor", epsilons, 2 * ETA * np.sqrt(epsilons))
@@ -85,11 +90,16 @@ def weights() -> Iterator[Point]:
 
 
 def quadratic() -> Iterator[Point]:
-    """The counterexample's ratio over ε."""
-    epsilons = np.geomspace(1e-6, 1, 25)
-    ratios = [counter.not_quadratic(e)[0] for e in epsilons]
-    yield from _series("quadratic", "", "measured", epsilons, ratios)
-    yield from _series("quadratic", "", "quadratic", epsilons, epsilons)
+    """‖r₁‖/‖r₀‖ over ε: two counterexamples, and an instance that meets the condition."""
+    epsilons = np.geomspace(1e-6, 0.3, 25)
+    i = instance("rbf", 0)
+    ratios = {
+        "fixed": [counter.not_quadratic(e)[0] for e in epsilons],
+        "radial": [counter.not_quadratic_smooth(i, e) for e in epsilons],
+        "quadratic": [counter.quadratic(e) * e for e in epsilons],
+    }
+    for series, values in ratios.items():
+        yield from _series("quadratic", "", series, epsilons, values)
 
 
 def _bounds(panel: str, rounds: Sequence[int] | np.ndarray, loss: float) -> Iterator[Point]:

@@ -3,13 +3,15 @@
 Squared loss: f_{t+1} = w_t φ_t with φ_t = f_t + η h_t and h_t = A(f_t)(y − f_t) + e_t. The oracle's
 error e_t lies in the span of B(f_t), so that ε_t = ½‖e_t‖² is exactly the ε_t of assumption (A3).
 
-Log-loss: h_t minimises V(f_t + B(f_t)θ) over θ by Newton's method.
+Log-loss: h_t minimises V(f_t + B(f_t)θ) over θ by Newton's method, or is a share s of that
+minimiser, an oracle with ε_t ≤ (1 − s) D_t, D_t the most that the loss can fall.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from pipeline.boosting.rescaling import Rescaling, Unit
 from pipeline.theory.learners import Projector, project
 
 Learners = Callable[[Floats], Floats]
+Direction = Literal["random", "along", "against"]
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,12 @@ class Trajectory:
         return np.array([np.linalg.norm(A(r)) for A, r in zip(self.A, self.r, strict=False)])
 
     @property
+    def errors(self) -> Floats:
+        """‖Ê(f_t)‖₂ = ‖Bᵀ r_t‖/n, (T,)."""
+        products = [B.T @ r for B, r in zip(self.B, self.r, strict=False)]
+        return np.linalg.norm(products, axis=1) / len(self.y)
+
+    @property
     def loss(self) -> Floats:
         """V(f_t) = ½‖y − f_t‖², (T + 1,)."""
         return 0.5 * np.square(self.r).sum(axis=1)
@@ -74,9 +83,13 @@ def run(
     n_rounds: int,
     rescaling: Rescaling | None = None,
     error: Callable[[int], float] = lambda _: 0.0,
+    direction: Direction = "random",
     seed: int = 0,
 ) -> Trajectory:
-    """Run the squared-loss system; ``error(t)`` is ε_t, its direction random in the span."""
+    """Run the squared-loss system; ``error(t)`` is ε_t.
+
+    Its ``direction`` in the span is random, or that of the best step, or the opposite one.
+    """
     rescaling = rescaling or Unit()
     rng = np.random.default_rng(seed)
     f, fs = f0, [f0]
@@ -84,10 +97,12 @@ def run(
     for t in range(n_rounds):
         B = learners(f)
         A = project(B)
-        direction = A(rng.normal(size=len(y)))
-        size = np.linalg.norm(direction)
+        best, away = A(y - f), A(rng.normal(size=len(y)))
+        if direction != "random" and np.linalg.norm(best) > 0:
+            away = best if direction == "along" else -best
+        size = np.linalg.norm(away)
         epsilon = error(t) if size > 0 else 0.0
-        h = A(y - f) + (np.sqrt(2 * epsilon) / size * direction if epsilon > 0 else 0.0)
+        h = best + (np.sqrt(2 * epsilon) / size * away if epsilon > 0 else 0.0)
         phi = f + eta * h
         w = rescaling.weight(t, y, phi)
         f = w * phi
@@ -122,19 +137,25 @@ def log_loss(y: Floats, f: Floats) -> float:
 
 @dataclass(frozen=True)
 class LogTrajectory:
-    """Log-loss: f (T + 1, n), the oracle's answers h (T, n), and its largest gradient (T,)."""
+    """Log-loss: f (T + 1, n), the oracle's answers h (T, n), and its errors ε (T,)."""
 
     y: Floats
     eta: float
     f: Floats
     h: Floats
     B: tuple[Floats, ...]
-    gradient: Floats
+    epsilon: Floats
 
     @property
     def gaps(self) -> Floats:
         """‖f_{t+1} − f_t‖₂, (T,)."""
         return np.linalg.norm(np.diff(self.f, axis=0), axis=1)
+
+    @property
+    def errors(self) -> Floats:
+        """‖Ê(f_t)‖₂ = ‖Bᵀ(y − μ(f_t))‖/n, (T,)."""
+        products = [B.T @ (self.y - mu(f)) for B, f in zip(self.B, self.f, strict=False)]
+        return np.linalg.norm(products, axis=1) / len(self.y)
 
     @property
     def loss(self) -> Floats:
@@ -149,22 +170,28 @@ class LogTrajectory:
         return float(mu(np.array([farthest]))[0] * mu(np.array([-farthest]))[0])
 
 
-def run_log_loss(y: Floats, f0: Floats, learners: Learners, eta: float, n: int) -> LogTrajectory:
-    """Algorithm 1 with an exact log-loss oracle; y holds zeros and ones."""
-    f, fs, hs, Bs, gradients = f0, [f0], [], [], []
+def run_log_loss(
+    y: Floats, f0: Floats, learners: Learners, eta: float, n: int, share: float = 1.0
+) -> LogTrajectory:
+    """Algorithm 1 with the log-loss and a ``share`` of the best step; y holds zeros and ones."""
+    f, fs, hs, Bs, epsilons = f0, [f0], [], [], []
     for _ in range(n):
         B = learners(f)
-        h, gradient = best_log_loss_step(y, f, B)
+        best = best_log_loss_step(y, f, B)
+        h = share * best
+        epsilons.append(log_loss(y, f + h) - log_loss(y, f + best) if share < 1 else 0.0)
         f = f + eta * h
         fs.append(f)
         hs.append(h)
         Bs.append(B)
-        gradients.append(gradient)
-    return LogTrajectory(y, eta, np.array(fs), np.array(hs), tuple(Bs), np.array(gradients))
+    return LogTrajectory(y, eta, np.array(fs), np.array(hs), tuple(Bs), np.array(epsilons))
 
 
-def best_log_loss_step(y: Floats, f: Floats, B: Floats) -> tuple[Floats, float]:
-    """argmin over h in span(B) of V(f + h), by damped Newton; and the projected gradient left."""
+def best_log_loss_step(y: Floats, f: Floats, B: Floats) -> Floats:
+    """argmin over h in span(B) of V(f + h), by damped Newton.
+
+    Where B separates the classes there is none; h then has a loss of nearly zero.
+    """
     U = project(B).U
     z = np.zeros(U.shape[1])
     value = log_loss(y, f)
@@ -180,4 +207,4 @@ def best_log_loss_step(y: Floats, f: Floats, B: Floats) -> tuple[Floats, float]:
             size /= 2
         z = z - size * step
         value = log_loss(y, f + U @ z)
-    return U @ z, float(np.abs(U.T @ (mu(f + U @ z) - y)).max(initial=0.0))
+    return U @ z

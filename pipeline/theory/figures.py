@@ -13,6 +13,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pipeline.analysis.certificates import certified
+from pipeline.analysis.curves import FLOOR, SQUARE
 from pipeline.analysis.evidence import Evidence
 from pipeline.analysis.style import (
     BLUE,
@@ -43,6 +45,7 @@ def draw_all(study: Study, evidence: Evidence, folder: Path) -> list[str]:
         "theory_weights": lambda: weights(_Curves(study.curves, "weights")),
         "theory_quadratic": lambda: quadratic(_Curves(study.curves, "quadratic")),
         "theory_error": lambda: error(evidence, study.gbdt),
+        "theory_certificate": lambda: certificate(evidence, study.widths),
     }
     if study.income is not None:
         rounds = study.income
@@ -72,18 +75,25 @@ class _Curves:
 
 def rate(curves: _Curves) -> Figure:
     """Smallest gap against T."""
-    figure = Figure(figsize=(8, 3.2), layout="constrained")
-    smooth, domino = figure.subplots(1, 2)
-    for axes, panel in ((smooth, "smooth"), (domino, "domino")):
+    figure = Figure(figsize=(10, 3.3), layout="constrained")
+    smooth, spiral, path = figure.subplots(1, 3)
+    for axes, panel in ((smooth, "smooth"), (spiral, "spiral")):
         axes.loglog(*curves("paper", panel), color=ORANGE, linestyle="--", label="paper")
-        axes.loglog(*curves("sharper", panel), color=GREEN, linestyle="-.", label="sharper")
+        axes.loglog(*curves("sharper", panel), color=GREEN, linestyle="-.", label="sharper (T4)")
     smooth.loglog(*curves("measured", "smooth"), color=BLUE, label="measured")
-    smooth.set(title="a smooth class", xlabel="T", ylabel="smallest gap")
-    smooth.set_ylim(bottom=1e-6)
-    domino.loglog(*curves("measured", "domino"), "o-", color=BLUE, label="measured (domino)")
-    domino.set(title="domino, ‖y − f₀‖ = 1", xlabel="T")
-    for axes in (smooth, domino):
-        axes.legend(frameon=False, fontsize=8.5)
+    smooth.set(title="a smooth class", xlabel="T", ylabel="smallest gap", ylim=(1e-6, None))
+    spiral.loglog(
+        *curves("measured", "spiral"), color=BLUE, marker="o", linestyle="", label="a spiral per T"
+    )
+    spiral.loglog(*curves("one instance", "spiral"), color=RED, label="one spiral, gap of round T")
+    spiral.set(title="two points, one learner", xlabel="T")
+    path.plot(*curves("residual", "path"), color=BLUE, marker=".", linewidth=0.8)
+    path.plot(0, 0, "+", color="black")
+    path.set(title="the residual's way, T = 60", xlabel="first point", ylabel="second point")
+    path.set_aspect("equal")
+    for axes in (smooth, spiral):
+        axes.legend(frameon=False, fontsize=8.5, loc="lower left")
+    spiral.set_ylim(bottom=1e-4)
     return figure
 
 
@@ -156,11 +166,14 @@ def weights(curves: _Curves) -> Figure:
 
 
 def quadratic(curves: _Curves) -> Figure:
-    """The counterexample's ratio over ε."""
+    """‖r₁‖/‖r₀‖ over ε."""
     figure = Figure(figsize=(5, 3.2), layout="constrained")
     axes = figure.subplots()
-    axes.loglog(*curves("measured"), color=RED, label="measured")
-    axes.loglog(*curves("quadratic"), color="black", linestyle="--", label="quadratic")
+    axes.loglog(*curves("fixed"), color=RED, label="one learner, fixed")
+    axes.loglog(*curves("radial"), color=ORANGE, linestyle="-.", label="radial functions of f")
+    axes.loglog(
+        *curves("quadratic"), color=GREEN, linestyle="--", label="learners span y's complement"
+    )
     axes.set(xlabel="‖r₀‖ = ε", ylabel="‖r₁‖ / ‖r₀‖")
     axes.legend(frameon=False)
     return figure
@@ -202,6 +215,27 @@ def error(evidence: Evidence, gbdt: pd.DataFrame) -> Figure:
         )  # fmt: skip
         axes.semilogy(t, mce.mean(axis=0)[:-1], color=BLUE, label="training MCE")
         axes.set(title=evidence.titles[dataset], xlabel="round")
+    legend_below(figure, panels[0])
+    return figure
+
+
+def certificate(evidence: Evidence, widths: Mapping[str, float]) -> Figure:
+    """What held-out rows certify of the stored Unit runs, beside plug-in and debiased errors."""
+    figure, panels = _row_of_panels(len(evidence.datasets))
+    for axes, dataset in zip(panels, evidence.datasets, strict=True):
+        mce, floor, square = (
+            evidence.curves(dataset, "unit", column).mean(axis=0)
+            for column in ("mce_test", FLOOR, SQUARE)
+        )
+        bounds = certified(evidence, dataset, widths[dataset]).mean(axis=0)
+        t = np.arange(len(mce))
+        axes.semilogy(t, bounds, color=RED, label="certified (95 %)")
+        axes.semilogy(t, mce, color=BLUE, label="plug-in")
+        axes.semilogy(t, floor, color="black", linestyle=":", label="noise floor")
+        debiased = np.sqrt(np.where(square > 0, square, np.nan))
+        axes.semilogy(t, debiased, color=GREEN, marker="x", label="debiased (where above 0)")
+        axes.set(title=evidence.titles[dataset], xlabel="round")
+    panels[0].set_ylabel("test MCE")
     legend_below(figure, panels[0])
     return figure
 

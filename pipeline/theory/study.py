@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.analysis.bounds import gap_bound, sharp_gap_bound
-from pipeline.boosting.algorithm import boost
+from pipeline.boosting.algorithm import advance, boost
 from pipeline.boosting.rescaling import Rescaling, Unit
 from pipeline.config.schema import Config
 from pipeline.runs.plan import Plan
@@ -47,6 +47,16 @@ class Study:
     exact: pd.DataFrame
     gbdt: pd.DataFrame
     income: pd.DataFrame | None
+
+    @property
+    def widths(self) -> dict[str, float]:
+        """The width of each dataset's target range, which no residual is taken to exceed."""
+        return dict(self.gbdt.groupby("dataset")["range"].first())
+
+    @property
+    def largest(self) -> dict[str, float]:
+        """The largest residual on test rows of each dataset's Unit run."""
+        return dict(self.gbdt.groupby("dataset")["largest"].max())
 
     TABLES: ClassVar[Mapping[str, str]] = {
         "curves": "curves.csv",
@@ -110,7 +120,7 @@ def conduct(plan: Plan, n: int = N_INSTANCES) -> Study:
         income_ = income.measure(configs, plan.library.table(configs[0].dataset))
     log.info("theory: statements on random instances ...")
     measured = pd.DataFrame(gbdt)
-    findings: list[Finding] = find_all(Trials(Bank(n, real), measured))
+    findings: list[Finding] = find_all(Trials(Bank(n, real)))
     return Study(
         [finding.record() for finding in findings],
         curves.measure(),
@@ -142,8 +152,10 @@ def gbdt_rounds(config: Config, ground: CommonGround) -> Iterator[dict[str, Any]
     """ε_t of the rounds of a Unit run with the paper's GBDT, and f_t's values per row.
 
     ε_t and the gap are in units of the target, √(2ε_t/n) and ‖Δ_t‖/(η√n), as they enter the bound.
+    ``largest`` is that of |y − f_t| on the test rows, ``range`` the width of the target's range.
     """
     X, y, f = ground.split.X_train, ground.split.y_train, ground.initial.train
+    y_test, f_test = ground.split.y_test, ground.initial.test
     eta, n = config.boosting.eta, len(y)
     for step in boost(y, f, config.boosting.rounds, eta, Unit(), ground.fit_round):
         epsilon = oracle_error(X, f, y - f, (step.f - f) / eta)
@@ -155,8 +167,10 @@ def gbdt_rounds(config: Config, ground: CommonGround) -> Iterator[dict[str, Any]
             "epsilon_low": np.sqrt(2 * epsilon.low / n),
             "epsilon_high": np.sqrt(2 * epsilon.high / n),
             "mce": ground.auditor_train.error(y=y, prediction=f),
+            "largest": np.abs(y_test - f_test).max(),
+            "range": np.ptp(np.concatenate([y, y_test])),
         }
-        f = step.f
+        f, f_test = step.f, advance(f_test, ground.split.X_test, step, eta)
 
 
 def _ground(plan: Plan, config: Config) -> CommonGround:

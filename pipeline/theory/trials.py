@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pandas as pd
 
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.rescaling import Adaptive, Relaxed
-from pipeline.theory import checks as c
+from pipeline.theory.checks import Check
+from pipeline.theory.checks.error import Groups, LogStep
+from pipeline.theory.checks.hybrid import preconditioned_step
+from pipeline.theory.checks.linear import class_difference, projector_difference
 from pipeline.theory.dynamics import (
+    Direction,
     LogTrajectory,
     Trajectory,
     best_log_loss_step,
@@ -20,18 +23,18 @@ from pipeline.theory.dynamics import (
     run_hybrid,
     run_log_loss,
 )
-from pipeline.theory.instances import SMOOTH, Bank, Instance
+from pipeline.theory.instances import KINDS, SMOOTH, Bank, Instance
 
+SHARE = 0.7  # of the best step that an oracle with a relative error takes
+LONG = 1000  # rounds
 
-@dataclass(frozen=True)
-class LogStep:
-    """A best log-loss step h from predictions f, with groups to be multicalibrated on."""
-
-    y: Floats
-    f: Floats
-    groups: c.Groups
-    h: Floats
-    eta: float
+# What the oracle's error does, by name; of the first there is none.
+ORACLES: Mapping[str, Direction | None] = {
+    "exact oracle": None,
+    "random errors": "random",
+    "errors along the step": "along",
+    "errors against the step": "against",
+}
 
 
 @dataclass(frozen=True)
@@ -47,42 +50,30 @@ class HybridRun:
     B: tuple[Floats, ...]
     eta: float
     gamma: float
-    preconditioned: c.Check
+    preconditioned: Check
 
 
 @dataclass(frozen=True)
 class Trials:
-    """Runs on the instances of a bank.
-
-    gbdt : rounds of the paper's GBDT on the datasets (see `study`), where they were measured.
-    """
+    """Runs on the instances of a bank."""
 
     bank: Bank
-    gbdt: pd.DataFrame | None = None
 
     @cached_property
-    def unit_exact(self) -> list[Trajectory]:
-        """Unit, exact oracle, the theorem's step size."""
-        return [unit_run(i) for i in self.bank()]
+    def unit(self) -> dict[str, list[Trajectory]]:
+        """Unit, the theorem's step size, by oracle; errors decay with the rounds."""
+        return {
+            name: [unit_run(i, noise=0.05, decay=1, direction=d) for i in self.bank()]
+            for name, d in ORACLES.items()
+        }
 
     @cached_property
-    def unit(self) -> list[Trajectory]:
-        """The same, and with an oracle whose error decays."""
-        return [*self.unit_exact, *(unit_run(i, noise=0.05, decay=1) for i in self.bank())]
-
-    @cached_property
-    def unit_any_step(self) -> list[Trajectory]:
-        """Unit, exact oracle, any step size."""
-        return [unit_run(i, half=False) for i in self.bank()]
-
-    @cached_property
-    def unit_any_oracle(self) -> list[Trajectory]:
-        """Unit, any step size, with and without an oracle's error."""
-        return [
-            unit_run(i, half=False, noise=noise, decay=1)
-            for i in self.bank()
-            for noise in (0.0, 0.05)
-        ]
+    def unit_any_step(self) -> dict[str, list[Trajectory]]:
+        """Unit, any step size, by oracle."""
+        return {
+            name: [unit_run(i, half=False, noise=0.05, decay=1, direction=d) for i in self.bank()]
+            for name, d in ORACLES.items()
+        }
 
     @cached_property
     def log_loss(self) -> list[LogTrajectory]:
@@ -90,9 +81,21 @@ class Trials:
         return list(_log_runs(self.bank))
 
     @cached_property
-    def log_steps(self) -> list[LogStep]:
-        """Best steps of the log-loss on two groups and two intervals of predictions."""
-        return [_log_step(i) for i in self.bank(("rbf",), 2)]
+    def log_loss_any(self) -> dict[str, list[LogTrajectory]]:
+        """Log-loss runs without that condition: classes that can be separated, or cannot."""
+        return {
+            "classes separable": list(_any_log_runs(self.bank, separable=True)),
+            "not separable": list(_any_log_runs(self.bank, separable=False)),
+            "not separable, relative error": list(
+                _any_log_runs(self.bank, separable=False, share=SHARE)
+            ),
+        }
+
+    @cached_property
+    def log_steps(self) -> dict[str, list[LogStep]]:
+        """Log-loss steps on groups and intervals of predictions, by oracle."""
+        instances = list(self.bank.random(KINDS, self.bank.n))
+        return {oracle: [_log_step(i, oracle) for i in instances] for oracle in STEPS}
 
     @cached_property
     def smooth(self) -> list[Instance]:
@@ -100,20 +103,20 @@ class Trials:
         return list(self.bank(SMOOTH))
 
     @cached_property
-    def projector_differences(self) -> list[tuple[c.Check, c.Check]]:
+    def projector_differences(self) -> list[tuple[Check, Check]]:
         """Two predictions close to each other: the paper's bound and the sharper one."""
         return [
-            c.projector_difference(
+            projector_difference(
                 i.learners(i.f0), i.learners(i.f0 + 1e-3 * i.generator().normal(size=len(i.y)))
             )
             for i in self.smooth
         ]
 
     @cached_property
-    def class_differences(self) -> list[tuple[c.Check, c.Check]]:
+    def class_differences(self) -> list[tuple[Check, Check]]:
         """Two predictions: the paper's bound and the sharper one."""
         return [
-            c.class_difference(i.learners, i.f0, i.f0 + i.generator().normal(size=len(i.y)))
+            class_difference(i.learners, i.f0, i.f0 + i.generator().normal(size=len(i.y)))
             for i in self.smooth
         ]
 
@@ -128,29 +131,48 @@ class Trials:
         return [run(i.y, i.f0, i.learners, i.eta, 60, Adaptive()) for i in self.bank()]
 
     @cached_property
-    def adaptive_long(self) -> list[Trajectory]:
-        """A thousand rounds of adaptive weights."""
-        return [
-            run(i.y, i.f0, i.learners, max(i.eta, 0.3), 1000, Adaptive())
-            for i in self.bank.few(SMOOTH)
-        ]
+    def adaptive_long(self) -> dict[str, list[Trajectory]]:
+        """A thousand rounds of adaptive weights, by class."""
+        return {
+            kind: [
+                run(i.y, i.f0, i.learners, max(i.eta, 0.3), LONG, Adaptive())
+                for i in self.bank.few((kind,))
+            ]
+            for kind in KINDS
+        }
 
     @cached_property
     def hybrid(self) -> list[HybridRun]:
-        """The hybrid algorithm within its range of step sizes."""
+        """The hybrid algorithm within the paper's range of step sizes."""
         return [_hybrid_run(i) for i in self.bank()]
 
 
 def unit_run(
-    i: Instance, n_rounds: int = 25, *, half: bool = True, noise: float = 0.0, decay: float = 0.0
+    i: Instance,
+    n_rounds: int = 25,
+    *,
+    half: bool = True,
+    noise: float = 0.0,
+    decay: float = 0.0,
+    direction: Direction | None = "random",
 ) -> Trajectory:
     """A Unit run; with the theorem's step size, η ≤ 1/2, unless told otherwise.
 
-    The oracle's error is ε_t = noise · V(f_0) / (t + 1)^decay.
+    The oracle's error is ε_t = noise · V(f_0) / (t + 1)^decay; without a direction it has none.
     """
     eta = min(i.eta, 0.5) if half else i.eta
+    if direction is None:
+        return run(i.y, i.f0, i.learners, eta, n_rounds)
     size = noise * 0.5 * float(np.square(i.y - i.f0).sum())
-    return run(i.y, i.f0, i.learners, eta, n_rounds, error=lambda t: size / (t + 1) ** decay)
+    return run(
+        i.y, i.f0, i.learners, eta, n_rounds,
+        error=lambda t: size / (t + 1) ** decay, direction=direction,
+    )  # fmt: skip
+
+
+def near_target(i: Instance, rho: float) -> Instance:
+    """The same instance started at y − ρ(y − f_0)."""
+    return Instance(i.kind, i.y, i.y - rho * (i.y - i.f0), i.learners, i.eta, i.seed)
 
 
 def _log_runs(bank: Bank) -> Iterator[LogTrajectory]:
@@ -168,15 +190,41 @@ def _log_runs(bank: Bank) -> Iterator[LogTrajectory]:
             eta = t.convexity
 
 
-def _log_step(i: Instance) -> LogStep:
-    y = (i.generator().random(len(i.y)) < 0.5).astype(float)
-    f = 0.8 * (i.f0 - np.median(i.f0))
-    upper = i.y > np.median(i.y)
-    groups = c.Groups(
-        np.array([np.ones(len(y)), upper, ~upper], float), np.array([f < 0, f >= 0], float)
+def _any_log_runs(bank: Bank, *, separable: bool, share: float = 1.0) -> Iterator[LogTrajectory]:
+    """Any η. Separable classes are those of a linear function of h(x), which the class holds."""
+    for i in bank.random(("sigmoid",), bank.n):
+        score = i.learners.H @ i.generator().normal(size=i.learners.H.shape[1])
+        score = score if separable else score + 2 * i.generator().normal(size=len(i.y))
+        y = (score > np.median(score)).astype(float)
+        learners = i.learners if separable else lambda f, i=i: i.learners(f)[:, :3]
+        yield run_log_loss(y, 0.3 * i.f0, learners, i.eta, 12, share)
+
+
+STEPS = ("exact oracle", "a share of the best step", "a step with random errors")
+
+
+def _log_step(i: Instance, oracle: str) -> LogStep:
+    """Outcomes that follow predictions with a bias, overlapping random groups, quantiles of f."""
+    rng = i.generator()
+    n = len(i.y)
+    f = rng.choice([0.3, 1.0, 3.0]) * (i.f0 - np.median(i.f0))
+    y = (rng.random(n) < 1 / (1 + np.exp(-(f + rng.normal())))).astype(float)
+    members = rng.random((int(rng.integers(1, 5)), n)) < 0.5
+    members[:, 0] = True  # a group has members
+    cuts = np.quantile(f, np.linspace(0, 1, int(rng.integers(2, 5)))[1:-1])
+    cell = np.searchsorted(cuts, f)
+    groups = Groups(
+        np.vstack([np.ones(n), members]).astype(float),
+        np.array([cell == k for k in range(len(cuts) + 1)], float),
     )
-    h, _ = best_log_loss_step(y, f, groups.learners())
-    return LogStep(y, f, groups, h, i.eta)
+    best = best_log_loss_step(y, f, groups.learners())
+    h = best
+    if oracle == STEPS[1]:
+        h = float(rng.uniform(0.2, 1)) * best
+    elif oracle == STEPS[2]:
+        B = groups.learners()
+        h = best + B @ (0.3 * np.abs(best).max() * rng.normal(size=B.shape[1]))
+    return LogStep(y, f, groups, best, h, i.eta)
 
 
 def _hybrid_run(i: Instance) -> HybridRun:
@@ -188,5 +236,5 @@ def _hybrid_run(i: Instance) -> HybridRun:
     basis = np.linalg.qr(rng.normal(size=(len(i.y), len(i.y))))[0]
     P, Q = ((basis * rng.uniform(0.3, 2, len(i.y))) @ basis.T for _ in range(2))
     noise = 0.1 * rng.normal(size=len(i.y))
-    step = c.preconditioned_step(i.f0, i.y, P, Q, noise, 0.1 * eta)
+    step = preconditioned_step(i.f0, i.y, P, Q, noise, float(rng.uniform(0.02, 0.98)))
     return HybridRun(i, strong, f, B, eta, gamma, step)
