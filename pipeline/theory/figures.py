@@ -6,6 +6,7 @@ Everything is drawn from what ``stage=theory`` wrote and from stored runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from pipeline.analysis.style import (
     PANEL,
     RED,
     legend_below,
+    plain,
     save,
     styled,
 )
@@ -34,7 +36,8 @@ from pipeline.theory.study import Study
 
 def draw_all(study: Study, evidence: Evidence, folder: Path) -> list[str]:
     """Write the chapter's figures; gives their names in order."""
-    titles = evidence.titles
+    titles = plain(evidence.titles)
+    evidence = replace(evidence, titles=titles)
     drawn: dict[str, Callable[[], Figure]] = {
         "theory_rate": lambda: rate(_Curves(study.curves, "rate")),
         "theory_datasets": lambda: datasets(study.exact, titles),

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from pipeline import files
 from pipeline.analysis.bounds import gap_bound, sharp_gap_bound
 from pipeline.boosting.algorithm import advance, boost
 from pipeline.boosting.rescaling import Rescaling, Unit
@@ -68,15 +69,15 @@ class Study:
 
     def write(self, folder: Path) -> None:
         """Keep it in ``folder``, in the place of an earlier one."""
-        folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self.findings, indent=2, ensure_ascii=False)
-        (folder / self.FINDINGS).write_text(text, encoding="utf-8")
+        files.write_text(folder / self.FINDINGS, text)
         for name, file in self.TABLES.items():
             table = getattr(self, name)
             if table is None:
                 (folder / file).unlink(missing_ok=True)
             else:
-                table.to_csv(folder / file, index=False)
+                with files.replacing(folder / file) as scratch:
+                    table.to_csv(scratch, index=False)
 
     @classmethod
     def read(cls, folder: Path) -> Study | None:
