@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
+from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import NoReturn
 
 import hydra
@@ -14,13 +17,22 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from pipeline import interrupts
-from pipeline.config.compose import check_overrides, choices, explained, load, typed
+from pipeline import interrupts, streams
+from pipeline.config.compose import (
+    check_overrides,
+    choices,
+    explained,
+    first_of_sweep,
+    load,
+    typed,
+)
 from pipeline.config.schema import GROUPS, Config, leaves
 from pipeline.errors import Interrupted, UserError
 from pipeline.paths import CONF
 
 log = logging.getLogger("pipeline")
+
+DRIVER = "MCBOOST_DRIVER"  # tells a launcher's processes whose children they are
 
 EXAMPLES = """\
   python -m pipeline dataset=german strategy=adaptive seed=7     one run
@@ -36,6 +48,8 @@ def main() -> None:
     """Entry point of ``python -m pipeline``."""
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")  # before numpy is loaded: a process is one thread
+    os.environ[DRIVER] = str(os.getpid())
+    streams.tolerate_broken_streams()
     args = get_args_parser().parse_intermixed_args()
     # Hydra itself wants all overrides in one row.
     sys.argv[1:] = [a for a in sys.argv[1:] if a not in args.overrides] + args.overrides
@@ -46,6 +60,7 @@ def main() -> None:
         if not (args.hydra_help or args.info or args.shell_completion):
             check_overrides(args.overrides, multirun=args.multirun)
         if args.multirun:
+            _check_sweep(args.overrides)
             _hydra_main()
         else:
             os.environ["HYDRA_FULL_ERROR"] = "1"  # an error reaches us instead of being printed
@@ -55,9 +70,26 @@ def main() -> None:
         _fail(error)
 
 
+def _check_sweep(overrides: Sequence[str]) -> None:
+    """What Hydra would find out with a traceback: a folder it cannot make, a missing Slurm."""
+    folder = Path(load(first_of_sweep(overrides)).output_dir).expanduser() / ".multirun"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"output_dir: cannot write to {folder} ({error.strerror})") from None
+    if "hydra/launcher=slurm" in overrides and shutil.which("srun") is None:
+        raise UserError(
+            "hydra/launcher=slurm: there is no srun here, so this is no Slurm cluster; "
+            "hydra/launcher=slurm_local tries the same on this machine"
+        )
+
+
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
 def _hydra_main(raw: DictConfig) -> None:
     interrupts.end_at_once()  # here too, because a launcher's processes start here
+    if str(os.getppid()) == os.environ.get(DRIVER):
+        interrupts.end_with(os.getppid())  # joblib's would outlive a killed driver by minutes
+    streams.tolerate_broken_streams()
     _log_to_stderr()
     try:
         run_stage(typed(raw), tuple(HydraConfig.get().overrides.task))

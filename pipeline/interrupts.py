@@ -1,4 +1,7 @@
-"""What Ctrl-C does: end at once with one line, or stop a grid in an orderly way.
+"""What Ctrl-C and its kin do: end at once with one line, or stop a grid in an orderly way.
+
+Its kin are the signals by which a terminal, a shell or a scheduler asks a process to end: SIGTERM,
+SIGQUIT (Ctrl-\\) and SIGHUP.
 
 A `KeyboardInterrupt` may surface anywhere, also inside a library's constructor or a callback from
 compiled code, where it is swallowed or leaves half-made objects that complain at exit. Nothing here
@@ -8,6 +11,7 @@ needs unwinding (a run is stored whole or not at all), so the process simply end
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import sys
@@ -18,18 +22,41 @@ from types import FrameType
 
 from pipeline.errors import Interrupted
 
+PR_SET_PDEATHSIG = 1  # of Linux' prctl: a signal when the parent dies
 MESSAGE = "interrupted; what was stored stays, and the same command goes on"
 
 
+# Not every system has all of them.
+ASKING = [
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP")
+    if hasattr(signal, name)
+]
+
+
 def end_at_once() -> None:
-    """From now on, Ctrl-C prints one line and ends this process."""
+    """From now on, Ctrl-C prints one line and ends this process.
+
+    A signal that somebody had this process ignore (``nohup``) stays ignored.
+    """
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, _end)
+        for number in ASKING:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, _end)
 
 
 def follow(leader: int) -> None:
     """In a child process: leave Ctrl-C to the leading process, and end when that is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in ASKING:
+        # A terminal sends these to all processes alike; SIGTERM is meant for this one.
+        signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
+    with contextlib.suppress(OSError, AttributeError):  # Linux: also while it is stopped
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with(leader)
+
+
+def end_with(leader: int) -> None:
+    """End this process soon after its parent, ``leader``, is gone."""
 
     def watch() -> None:
         while os.getppid() == leader:
@@ -57,16 +84,22 @@ def noted() -> Iterator[Callable[[], bool]]:
                 _end(number, frame)
             asked = True
 
-    before = signal.signal(signal.SIGINT, note)
+    before = {
+        number: signal.signal(number, note)
+        for number in ASKING
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
         yield lambda: asked
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
     with contextlib.suppress(Exception):  # may be in the middle of a write to the same stream
         sys.stdout.flush()
-    start = "\n" if sys.stderr.isatty() else ""  # a terminal shows ^C, perhaps a progress bar
-    os.write(2, f"{start}error: {MESSAGE}\n".encode())
+    with contextlib.suppress(Exception):  # or the stream may be gone
+        start = "\n" if sys.stderr.isatty() else ""  # a terminal shows ^C, perhaps a progress bar
+        os.write(2, f"{start}error: {MESSAGE}\n".encode())
     os._exit(Interrupted.exit_status)

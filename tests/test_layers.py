@@ -13,8 +13,8 @@ from pipeline.paths import ROOT
 
 # From first to last. A room may import from its own line and those above; `boosting` stands alone.
 LAYERS = [
-    {"errors", "paths", "boosting"},
-    {"interrupts", "config"},
+    {"errors", "paths", "files", "boosting"},
+    {"interrupts", "streams", "config"},
     {"datasets"},
     {"runs"},
     {"analysis"},

@@ -6,6 +6,7 @@ Every figure is a function of the runs alone, and its files are the same bytes e
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ from pipeline.analysis.curves import (
     tail_start,
 )
 from pipeline.analysis.paper import LOWEST_R2
-from pipeline.analysis.style import BLUE, LOOKS, PANEL, VERDICTS, legend_below, save, styled
+from pipeline.analysis.style import BLUE, LOOKS, PANEL, VERDICTS, legend_below, plain, save, styled
 from pipeline.boosting.arrays import Floats
 
 
@@ -37,6 +38,7 @@ def draw_all(runs: Runs, verdicts: pd.DataFrame, folder: Path) -> list[str]:
     verdicts : see `readings`.
     """
     names = []
+    runs = replace(runs, titles=plain(runs.titles))
     with styled():
         for draw in FIGURES:
             save(draw(runs), folder, draw.__name__)

@@ -156,7 +156,7 @@ def draw(runs: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
         panels[2, column].set_xlabel("trees per round")
     for axes, label in zip(
         panels[:, 0],
-        ("factor $gap_{t+1}/gap_t$", "test MSE / that of $f_0$", "test MCE / that of $f_0$"),
+        ("factor gapₜ₊₁ / gapₜ", "test MSE / that of f₀", "test MCE / that of f₀"),
         strict=True,
     ):
         axes.set_ylabel(label)
@@ -197,7 +197,7 @@ def draw_by_rows(runs: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
                 label=f"{title}, {rows} rows",
             )  # fmt: skip
     axes.axhline(1 - eta, color="black", linestyle=":", label="1 − η")
-    axes.set(xlabel="trees per round and training row", ylabel="factor $gap_{t+1}/gap_t$")
+    axes.set(xlabel="trees per round and training row", ylabel="factor gapₜ₊₁ / gapₜ")
     axes.set_ylim(1 - eta - 0.1, 1)
     figure.legend(loc="outside right upper", frameon=False, fontsize=8.5)
     return figure

@@ -11,6 +11,8 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pipeline import files
+
 # Okabe and Ito's, which colour-blind readers can tell apart.
 BLUE, ORANGE, GREEN, RED, YELLOW = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#F0E442"
 PURPLE = "#CC79A7"
@@ -83,11 +85,17 @@ def styled() -> Any:
     return mpl.rc_context(RC)
 
 
+def plain(titles: Mapping[str, str]) -> dict[str, str]:
+    """Names as matplotlib prints them literally: two dollar signs would begin a formula."""
+    return {key: title.replace("$", r"\$") for key, title in titles.items()}
+
+
 def save(figure: Figure, folder: Path, name: str) -> None:
     """Write a figure as PNG and PDF without dates, so that the same picture is the same bytes."""
-    folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(folder / f"{name}.png", dpi=200, metadata={"Software": None})
-    figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None, "Producer": None})
+    with files.replacing(folder / f"{name}.png") as png:
+        figure.savefig(png, dpi=200, metadata={"Software": None})
+    with files.replacing(folder / f"{name}.pdf") as pdf:
+        figure.savefig(pdf, metadata={"CreationDate": None, "Producer": None})
 
 
 def legend_below(figure: Figure, axes: Axes) -> None:

@@ -1,5 +1,6 @@
 """Algorithm 1 of the paper as a library; knows nothing of files, Hydra or reports."""
 
+from pipeline.boosting import caching  # noqa: F401  # before anything that loads numba
 from pipeline.boosting.audit import Assessment, Auditor, multicalibration_error
 from pipeline.boosting.classifier import MulticalibrationBoostingClassifier
 from pipeline.boosting.display import MulticalibrationDisplay

@@ -104,7 +104,7 @@ class MulticalibrationDisplay:
         for (name, group), curve in self.curves_.items():
             colour = COLOURS[groups.index(group) % len(COLOURS)]
             style, marker = STYLES[names.index(name) % len(STYLES)]
-            label = group if len(self.results_) == 1 else f"{name}, {group}"
+            label = _literal(group if len(self.results_) == 1 else f"{name}, {group}")
             errors = [curve["bias"] - curve["low"], curve["high"] - curve["bias"]]
             ax.errorbar(
                 curve["prediction"], curve["outcome"], errors, color=colour, marker=marker,
@@ -128,12 +128,12 @@ class MulticalibrationDisplay:
             sure = table["p_value"] < 0.05
             ax.errorbar(
                 table["bias"], places, xerr=errors, color=COLOURS[k % len(COLOURS)], fmt="o",
-                capsize=2, markersize=6, label=name,
+                capsize=2, markersize=6, label=_literal(name),
             )  # fmt: skip
             ax.plot(table["bias"][~sure], places[~sure], "o", color="white", markersize=3, zorder=5)
             labels += [f"{r} ({n})" for r, n in zip(table["rule"], table["rows"], strict=True)]
         ax.axvline(0.0, color="grey", linestyle=":")
-        ax.set_yticks(-np.arange(len(labels)), labels, fontsize=8)
+        ax.set_yticks(-np.arange(len(labels)), [_literal(label) for label in labels], fontsize=8)
         ax.set(xlabel="outcome − prediction (hollow: p ≥ 0.05)")
         if len(self.results_) > 1:
             ax.legend(frameon=False, fontsize=8)
@@ -164,3 +164,8 @@ def _members(groups: Any, X: Any, n: int) -> list[tuple[str, np.ndarray]]:
         for g in groups_of(groups, columns_of(X), n)
         for k, level in enumerate(g.levels)
     ]
+
+
+def _literal(label: str) -> str:
+    """A label as it is: two dollar signs would begin a formula."""
+    return label.replace("$", r"\$")

@@ -124,6 +124,11 @@ def check_overrides(overrides: Sequence[str], *, multirun: bool) -> None:
             _refuse_axes(parsed)
 
 
+def first_of_sweep(overrides: Sequence[str]) -> list[str]:
+    """The overrides of a multirun's first job."""
+    return [_values(override, multirun=True)[0] for override in _parse(overrides)]
+
+
 def typed(raw: DictConfig) -> Config:
     """A composed config as the schema's models; raises `ConfigError` about the first fault."""
     with explained():
@@ -165,7 +170,9 @@ def _parse(overrides: Sequence[str]) -> list[Override]:
         try:
             parsed.append(parser.parse_override(line))
         except HydraException:
-            raise ConfigError(f"{line}: cannot be read; write KEY=VALUE") from None
+            key, _, value = line.partition("=")
+            hint = f"""; write such a value in quotes: {key}="'{value}'\"""" if value else ""
+            raise ConfigError(f"{line}: cannot be read; write KEY=VALUE{hint}") from None
     return parsed
 
 

@@ -13,7 +13,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 SLUG = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-Slug = Annotated[str, Field(pattern=SLUG)]
+LONGEST_NAME = 100  # characters; file systems allow some 255, with what is added to them
+Slug = Annotated[str, Field(pattern=SLUG, max_length=LONGEST_NAME)]
 # YAML knows lists only; the models are frozen, hence tuples.
 Names = Annotated[tuple[str, ...], Field(strict=False)]
 Slugs = Annotated[tuple[Slug, ...], Field(strict=False)]
@@ -38,8 +39,8 @@ class Dataset(Section):
     """Where a table comes from and how it becomes (X, y)."""
 
     name: Slug | None = Field(
-        description="a short name for folders (letters, digits, '.', '_', '-'), or null for one "
-        "made from the id or the path"
+        description="a short name for folders (at most 100 letters, digits, '.', '_', '-'), or "
+        "null for one made from the id or the path"
     )
     title: str | None = Field(description="a name for figures, or null for the short name")
     source: Literal["bundled", "sklearn", "openml", "file"] = Field(
@@ -72,15 +73,17 @@ class Dataset(Section):
         if self.source == "file":
             if self.path is None:
                 raise ValueError("dataset.path=null: must be an existing .csv or .parquet file")
-            if not Path(self.path).is_file():
+            if not Path(self.path).expanduser().is_file():
                 raise ValueError(
                     f"dataset.path={self.path}: must be an existing .csv or .parquet file; "
                     "there is no such file"
                 )
-            if Path(self.path).suffix not in {".csv", ".parquet"}:
+            if Path(self.path).suffix.lower() not in {".csv", ".parquet"}:
                 raise ValueError(f"dataset.path={self.path}: must end in .csv or .parquet")
         if self.source != "openml" and not self.target_columns:
             raise ValueError("dataset.target: must be a numeric column or a list of columns")
+        if len(set(self.target_columns)) < len(self.target_columns):
+            raise ValueError(f"dataset.target={list(self.target_columns)}: repeats a column")
         return self
 
     @property
@@ -93,7 +96,7 @@ class Dataset(Section):
         stem = Path(self.path or "").stem
         return (
             "".join(c if c.isalnum() or c in "._-" else "-" for c in stem).lstrip(".-_") or "file"
-        )
+        )[:LONGEST_NAME]
 
     @property
     def display(self) -> str:
@@ -128,6 +131,9 @@ class Adaptive(Section):
     name: Literal["adaptive"]
 
 
+MOST_TREES, MOST_TREES_IN_ALL = 100_000, 20_000_000  # of an ensemble, of a run
+
+
 class Engine(Section):
     """Who fits the trees of a round."""
 
@@ -139,17 +145,30 @@ class Boosting(Section):
 
     rounds: int = Field(ge=0, le=10_000, description="the number of rounds T, 0 to 10000")
     eta: float = Field(gt=0, le=1, description="the step size η, a number in (0, 1]")
-    trees: int = Field(ge=1, description="trees in a round's ensemble, at least 1")
+    trees: int = Field(
+        ge=1, le=MOST_TREES, description=f"trees in a round's ensemble, 1 to {MOST_TREES}"
+    )
     max_depth: int = Field(ge=1, le=12, description="depth of those trees, 1 to 12")
     learning_rate: float = Field(
         gt=0, le=1, description="the shrinkage inside a round's ensemble, a number in (0, 1]"
     )
 
+    @model_validator(mode="after")
+    def _ends_some_day(self) -> Boosting:
+        if self.rounds * self.trees > MOST_TREES_IN_ALL:
+            raise ValueError(
+                f"boosting.rounds={self.rounds} of boosting.trees={self.trees}: are more than "
+                f"{MOST_TREES_IN_ALL} trees in all, which neither time nor memory suffices for"
+            )
+        return self
+
 
 class Initial(Section):
     """The initial predictor f_0, a random forest."""
 
-    trees: int = Field(ge=1, description="trees in the initial forest, at least 1")
+    trees: int = Field(
+        ge=1, le=MOST_TREES, description=f"trees in the initial forest, 1 to {MOST_TREES}"
+    )
     max_depth: int = Field(ge=1, description="depth of those trees, at least 1")
     engine: Literal["exact", "sklearn"] = Field(description="one of exact, sklearn")
 
@@ -170,7 +189,9 @@ class Audit(Section):
         description="one of leaf_indicators, random_leaf_values, fitted_leaf_values"
     )
     also: Readings = Field(description="a list of further readings to record beside it")
-    trees: int = Field(ge=1, description="the number of random trees, at least 1")
+    trees: int = Field(
+        ge=1, le=MOST_TREES, description=f"the number of random trees, 1 to {MOST_TREES}"
+    )
     depth: int = Field(ge=1, le=8, description="their depth, 1 to 8")
     prediction: str | None = Field(
         description="a column of predictions to audit with stage=audit, or null"
@@ -185,7 +206,9 @@ class Audit(Section):
 class Experiment(Section):
     """A named folder of results and, for a grid, its three axes and further ones."""
 
-    name: Slug = Field(description="the folder under output_dir (letters, digits, '.', '_', '-')")
+    name: Slug = Field(
+        description="the folder under output_dir (at most 100 letters, digits, '.', '_', '-')"
+    )
     datasets: Slugs = Field(description="a list of dataset choices; empty: the one of dataset=")
     strategies: Slugs = Field(description="a list of strategy choices; empty: the one of strategy=")
     seeds: Seeds = Field(description="a list of whole numbers from 0; empty: the one of seed=")

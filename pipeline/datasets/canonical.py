@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,26 @@ from pipeline.datasets.manifest import OpenmlSpec, TableSpec
 from pipeline.errors import DataError
 
 MISSING_LEVEL = "?"
+# Kinds of values by pandas' names: numbers in a column of objects, and what is neither number nor
+# level.
+NUMBERS = {"decimal", "integer", "floating", "mixed-integer-float", "boolean"}
+DATES = dict.fromkeys(("date", "datetime", "datetime64", "time", "period"), "dates or times")
+OTHERS = DATES | {
+    "timedelta": "durations", "timedelta64": "durations", "interval": "intervals",
+    "bytes": "bytes", "complex": "complex numbers",
+}  # fmt: skip
+FEW_LEVELS, MOSTLY = 20, 0.9  # from so many levels on, this share of numbers is no coincidence
 
 
-def canonicalise(frame: pd.DataFrame, spec: TableSpec | None = None) -> pd.DataFrame:
-    """A copy of ``frame`` in canonical form; with a ``spec``, with its columns in its order."""
+def canonicalise(
+    frame: pd.DataFrame, spec: TableSpec | None = None, leave: Container[str] = ()
+) -> pd.DataFrame:
+    """A copy of ``frame`` in canonical form; with a ``spec``, with its columns in its order.
+
+    leave : columns that will be left out, and may hold what is neither number nor level.
+    """
     if spec is None:
-        kinds = {c: _is_category(frame[c]) for c in frame.columns}
+        kinds = {c: _is_category(frame[c], refuse=str(c) not in leave) for c in frame.columns}
     else:
         frame = _select(frame, spec)
         kinds = {c: c in spec.categories for c in spec.columns}
@@ -69,13 +84,33 @@ def is_number(column: pd.Series[Any]) -> bool:
     return column.dtype == np.float64
 
 
-def _is_category(column: pd.Series[Any]) -> bool:
-    if pd.api.types.is_datetime64_any_dtype(column):
+def _is_category(column: pd.Series[Any], *, refuse: bool = True) -> bool:
+    if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+        return False
+    kind = pd.api.types.infer_dtype(column, skipna=True)
+    if kind in NUMBERS:
+        return False
+    other = OTHERS.get(kind) or _odd(column, kind)
+    if other and refuse:
         raise DataError(
-            f"column {column.name!r} holds dates; turn it into numbers or leave it out with "
+            f"column {column.name!r} holds {other}; turn it into numbers or leave it out with "
             f"dataset.drop=[{column.name}]"
         )
-    return not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column))
+    return True
+
+
+def _odd(column: pd.Series[Any], kind: str) -> str | None:
+    """What a column holds that pandas has no word for, if it is neither numbers nor levels."""
+    if kind == "mixed" and any(isinstance(v, list | dict | np.ndarray) for v in column):
+        return "lists or records"
+    if kind == "string":
+        words = column.dropna()
+        levels = pd.Series(words.unique())
+        numeric = pd.to_numeric(levels, errors="coerce").notna()
+        if len(levels) >= FEW_LEVELS and MOSTLY <= numeric.mean() < 1:
+            example = levels[~numeric].iloc[0]
+            return f"numbers but for some cells (such as {str(example)[:20]!r})"
+    return None
 
 
 def _as_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -84,13 +119,17 @@ def _as_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
     text = column.astype(object).where(column.notna(), np.nan)
     text = text.map(lambda v: np.nan if isinstance(v, str) and v.strip() in {"?", ""} else v)
     try:
-        return pd.to_numeric(text).astype(np.float64)
+        return text.map(float).astype(np.float64)  # Decimals and integers of any size, too
     except (ValueError, TypeError):
         raise DataError(f"column {column.name!r} should hold numbers but does not") from None
 
 
 def _as_levels(column: pd.Series[Any]) -> pd.Series[Any]:
-    codes, levels = pd.factorize(column.to_numpy(object))  # a missing cell has code -1
+    values = column.to_numpy(object)
+    try:
+        codes, levels = pd.factorize(values)  # a missing cell has code -1
+    except TypeError:  # lists and records, of a column that will be left out
+        codes, levels = pd.factorize(np.array([str(v) for v in values], dtype=object))
     words = np.array([*(str(level).strip() for level in levels), MISSING_LEVEL], dtype=object)
     return pd.Series(words[codes], index=column.index, name=column.name, dtype="str")
 

@@ -6,6 +6,7 @@ One-hot levels are the table's vocabulary and come from all rows; whatever is es
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,9 @@ from pipeline.config.schema import Dataset
 from pipeline.datasets.canonical import is_number
 from pipeline.datasets.sources import RawTable
 from pipeline.errors import DataError
+
+FEWEST_ROWS = 2  # to train on
+LARGEST = float(np.finfo(np.float32).max)  # trees compare in single precision
 
 
 @dataclass(frozen=True)
@@ -79,8 +83,12 @@ def encode(
 def split(design: Design, dataset: Dataset, seed: int) -> Split:
     """The seed's random split (no stratification), imputed and scaled by its training rows."""
     n = len(design.y)
-    if min(round(n * dataset.test_size), n - round(n * dataset.test_size)) < 1:
-        raise DataError(f"{dataset.label}: {n} rows cannot be split {dataset.test_size:g}")
+    n_test = math.ceil(n * dataset.test_size)
+    if n - n_test < FEWEST_ROWS:
+        raise DataError(
+            f"{dataset.label}: dataset.test_size={dataset.test_size:g} leaves {n - n_test} of {n} "
+            f"rows to train on; at least {FEWEST_ROWS} are needed"
+        )
     train, test = split_rows(n, dataset, seed)
     X_train, X_test, y_train, y_test = (
         design.X[train],
@@ -113,13 +121,28 @@ def _target(frame: pd.DataFrame, columns: tuple[str, ...]) -> Floats:
             f"dataset.target={'+'.join(columns)}: {int(bad.sum())} of {len(y)} rows have a missing "
             "or infinite target"
         )
+    _check_scale(y, "+".join(columns))
     return y
+
+
+def _check_scale(y: Floats, name: str) -> None:
+    """Squares of the target must neither overflow nor vanish."""
+    with np.errstate(over="ignore", under="ignore"):
+        largest, spread = np.abs(y).max(), float(np.square(y - y.mean()).sum())
+        fits = np.isfinite(spread) and np.isfinite(np.square(y).sum())
+    if not fits or (spread == 0 and np.ptp(y) > 0):
+        raise DataError(
+            f"dataset.target={name}: values of size {largest:.1g} are too "
+            f"{'small' if fits else 'large'} to be squared; use other units"
+        )
 
 
 def _check_column(column: pd.Series[Any], dataset: Dataset) -> None:
     if is_number(column):
-        if np.isinf(column.to_numpy(np.float64)).any():
-            raise DataError(f"{dataset.label}: column {column.name!r} holds infinite values")
+        values = np.abs(column.to_numpy(np.float64))
+        if (values > LARGEST).any():
+            what = "infinite values" if np.isinf(values).any() else f"values beyond {LARGEST:.1g}"
+            raise DataError(f"{dataset.label}: column {column.name!r} holds {what}")
     elif column.nunique() > dataset.max_levels:
         raise DataError(
             f"{dataset.label}: column {column.name!r} has {column.nunique()} levels, more than "

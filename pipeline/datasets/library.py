@@ -11,7 +11,7 @@ from pipeline.datasets.manifest import manifest
 from pipeline.datasets.sources import RawTable, fetch
 
 # What a table depends on; the rest is what becomes of it.
-_ORIGIN = {"name", "source", "id", "server", "path", "target"}
+_ORIGIN = {"name", "source", "id", "server", "path", "target", "drop"}
 
 
 @dataclass(frozen=True)

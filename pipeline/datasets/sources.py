@@ -11,6 +11,7 @@ import io
 import lzma
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,12 +42,13 @@ def fetch(dataset: Dataset, cache: Path = openml.CACHE) -> RawTable:
         frame, default_target, origin = openml.read(dataset, spec, cache)
         target = target or default_target
     elif dataset.source == "file":
-        frame, origin = _from_file(Path(str(dataset.path))), f"file {Path(str(dataset.path)).name}"
+        path = Path(str(dataset.path)).expanduser()
+        frame, origin = _from_file(path), f"file {path.name}"
     elif dataset.source == "sklearn":
         frame, origin = _from_sklearn(dataset.label), "scikit-learn"
     else:
         frame, origin = read_bundled(dataset.label), "bundled snapshot"
-    table = canonicalise(frame, spec)
+    table = canonicalise(frame, spec, dataset.drop)
     digest = content_hash(table)
     if spec is not None and digest != spec.content_sha256:
         reference = canonicalise(_reference(spec), spec)
@@ -112,16 +114,45 @@ def _from_sklearn(name: str) -> pd.DataFrame:
 
 
 def _from_file(path: Path) -> pd.DataFrame:
+    suffix = path.suffix.lower()
     try:
-        if path.suffix == ".parquet":
-            return pd.read_parquet(path)
-        frame = pd.read_csv(path, low_memory=False)
+        frame = pd.read_parquet(path) if suffix == ".parquet" else _from_csv(path)
+    except DataError:
+        raise
+    except UnicodeDecodeError:
+        raise DataError(f"{path.name}: is not text in UTF-8; save it in that encoding") from None
     except Exception as error:  # readers raise many kinds; the user needs the file's name
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{path.name} cannot be read as {path.suffix[1:]}: {reason}") from None
+        raise DataError(f"{path.name} cannot be read as {suffix[1:]}: {reason}") from None
+    if frame.empty:
+        raise DataError(f"{path.name}: has no rows")
+    return frame
+
+
+def _from_csv(path: Path) -> pd.DataFrame:
+    with path.open("rb") as file:
+        if any(b"\0" in block for block in iter(lambda: file.read(2**20), b"")):
+            raise DataError(f"{path.name}: holds NUL bytes, so it is no CSV in UTF-8")
+    names = pd.read_csv(path, header=None, nrows=1, dtype=str).iloc[0].dropna()
+    twice = names[names.duplicated()]
+    if len(twice):
+        raise DataError(f"{path.name}: two columns are called {twice.iloc[0]!r}")
+    frame = pd.read_csv(path, low_memory=False)
     if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the fields in front for names
         raise DataError(
             f"{path.name}: its rows have more fields than its first line has names "
             f"({', '.join(map(str, frame.columns[:5]))}, …)"
         )
-    return frame
+    return frame.apply(_recognised)
+
+
+def _recognised(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Dates, and integers of more than 64 bits, which pandas' reader leaves as words."""
+    if pd.api.types.is_numeric_dtype(column) or not column.notna().any():
+        return column
+    words = column.dropna().astype(str)
+    if words.str.fullmatch(r"[+-]?\d{18,}").all():
+        return column.map(float, na_action="ignore").astype(np.float64)
+    if words.str.match(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}|$)").all():
+        return pd.to_datetime(column, errors="coerce", format="mixed", utc=True)
+    return column

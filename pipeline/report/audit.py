@@ -6,7 +6,6 @@ import base64
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -61,14 +60,6 @@ def render(title: str, lead: str, chapters: Sequence[Chapter], command: str) -> 
         "title": title, "lead": lead, "chapters": chapters, "command": command, "head": HEAD,
     }  # fmt: skip
     return render_template("audit.html", page=page)
-
-
-def write(path: Path, text: str) -> None:
-    """Put the page into its place, whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
 
 
 def _cells(table: pd.DataFrame) -> list[list[str]]:

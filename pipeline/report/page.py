@@ -64,7 +64,9 @@ class Provenance:
     def of(cls, records: Sequence[Mapping[str, Any]]) -> Provenance:
         """From the runs' ``run.json``."""
         return cls(
-            versions=", ".join(f"{k} {v}" for k, v in records[0]["versions"].items()),
+            versions="; or ".join(
+                sorted({", ".join(f"{k} {v}" for k, v in r["versions"].items()) for r in records})
+            ),
             cpus=", ".join(sorted({str(r["cpu"]) for r in records})),
             commits=", ".join(sorted({str(r["git_commit"]) for r in records})),
             seeds=_ranges(sorted({int(r["seeds"]["split"]) for r in records})),

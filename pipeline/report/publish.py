@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pandas as pd
 
+from pipeline import files
 from pipeline.analysis import claims, figures, oracle
 from pipeline.analysis.certificates import certificate_table
 from pipeline.analysis.claims import Claim
 from pipeline.analysis.evidence import Evidence
 from pipeline.analysis.noise import noise_table
 from pipeline.analysis.readings import verdicts_by_reading
-from pipeline.analysis.style import save, styled
+from pipeline.analysis.style import plain, save, styled
 from pipeline.report import errata
 from pipeline.report.chapter import Chapter, make_chapter
 from pipeline.report.oracle import OracleChapter
@@ -32,13 +33,14 @@ def publish(plan: Plan, evidence: Evidence, wall_seconds: float | None = None) -
     judged = claims.judge_all(evidence)
     verdicts = verdicts_by_reading(plan, evidence)
     names = figures.draw_all(evidence, verdicts, root / "figures")
-    evidence.rounds.to_parquet(root / "rounds.parquet", index=False)
+    with files.replacing(root / "rounds.parquet") as scratch:
+        evidence.rounds.to_parquet(scratch, index=False)
     noise = noise_table(evidence)
-    noise.to_csv(root / "noise.csv", index=False)
-    evidence.table1.to_csv(root / "table1.csv", index=False)
-    verdicts.to_csv(root / "verdicts_by_reading.csv")
+    _write_table(root / "noise.csv", noise)
+    _write_table(root / "table1.csv", evidence.table1)
+    _write_table(root / "verdicts_by_reading.csv", verdicts, index=True)
     records = json.dumps(claims.as_records(judged), indent=2, ensure_ascii=False)
-    (root / "claims.json").write_text(records, encoding="utf-8")
+    files.write_text(root / "claims.json", records)
     page = make_page(
         evidence,
         judged,
@@ -49,8 +51,13 @@ def publish(plan: Plan, evidence: Evidence, wall_seconds: float | None = None) -
         _again(plan),
         wall_seconds,
     )
-    page_file(plan).write_text(render(page), encoding="utf-8")
+    files.write_text(page_file(plan), render(page))
     return judged
+
+
+def _write_table(path: Path, table: pd.DataFrame, *, index: bool = False) -> None:
+    with files.replacing(path) as scratch:
+        table.to_csv(scratch, index=index)
 
 
 def page_file(plan: Plan) -> Path:
@@ -69,10 +76,10 @@ def _theory(folder: Path, evidence: Evidence) -> Chapter | None:
         return None
     names = theory_figures.draw_all(study, evidence, folder / "figures")
     points = errata.make_errata(study.findings)
-    (folder / "errata.html").write_text(errata.as_html(points), encoding="utf-8")
-    (folder / "errata.md").write_text(errata.as_markdown(points), encoding="utf-8")
+    files.write_text(folder / "errata.html", errata.as_html(points))
+    files.write_text(folder / "errata.md", errata.as_markdown(points))
     certificates = certificate_table(evidence, study.widths, study.largest)
-    certificates.to_csv(folder / "certificates.csv", index=False)
+    _write_table(folder / "certificates.csv", certificates)
     pictures = [Picture.of(folder / "figures", name) for name in names]
     return make_chapter(study, pictures, certificates, sum(n for _, n in points.tally))
 
@@ -86,12 +93,12 @@ def _oracle(plan: Plan) -> OracleChapter | None:
     runs = pd.read_csv(full)
     reduced = pd.read_csv(fewer) if fewer.exists() else None
     folder = plan.store.root / "figures"
-    names = [oracle.NAME]
+    names, titles = [oracle.NAME], plain(plan.titles)
     with styled():
-        save(oracle.draw(runs, plan.titles), folder, oracle.NAME)
+        save(oracle.draw(runs, titles), folder, oracle.NAME)
         if reduced is not None:
             both = pd.concat([runs, reduced])
-            save(oracle.draw_by_rows(both, plan.titles), folder, oracle.BY_ROWS)
+            save(oracle.draw_by_rows(both, titles), folder, oracle.BY_ROWS)
             names.append(oracle.BY_ROWS)
     pictures = [Picture.of(folder, name) for name in names]
     return OracleChapter.of(runs, reduced, plan.titles, pictures)

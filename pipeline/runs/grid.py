@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from dataclasses import dataclass, field
 
+from pipeline import files
 from pipeline.config.schema import Config, Grid
 from pipeline.datasets.design import Design
 from pipeline.errors import Interrupted, UserError
@@ -21,7 +22,7 @@ from pipeline.runs import tasks
 from pipeline.runs.compilation import compile_kernels
 from pipeline.runs.plan import Plan
 from pipeline.runs.progress import GridProgress, Progress, RoundsProgress
-from pipeline.runs.store import CorruptRun, RunId, RunStore
+from pipeline.runs.store import CorruptRun, RunId, RunStore, clear_errors
 from pipeline.runs.tasks import Failure, Outcome, Task
 from pipeline.runs.workers import Workers, open_workers
 
@@ -209,12 +210,13 @@ class _Driver:
             note = self.store.root / "failures" / f"{name}.txt"
             if isinstance(run, Failure):
                 self.failed.append((run_id, run))
-                note.parent.mkdir(parents=True, exist_ok=True)
-                note.write_text(run.story, encoding="utf-8")
+                with clear_errors(self.store.root):
+                    files.write_text(note, run.story)
                 self.progress.failed(run_id, run.sentence, cost)
                 continue
             self.store.save(run_id, run.rounds, run.record)
-            note.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # "failures" may be anything but a folder
+                note.unlink(missing_ok=True)
             self.computed += 1
             self.progress.stored(run_id, run, cost)
 

@@ -15,10 +15,7 @@ import errno
 import hashlib
 import io
 import json
-import os
 import shutil
-import socket
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,11 +25,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipeline import files
 from pipeline.boosting.arrays import Floats
 from pipeline.errors import UserError
 from pipeline.runs.keys import Key, differing, key_hash
-
-_SCRATCH = ".partial-"
 
 
 class StoreError(UserError):
@@ -176,14 +172,8 @@ class RunStore:
         buffer = io.BytesIO()
         np.savez(buffer, train=initial.train, test=initial.test)
         blob = buffer.getvalue()
-        with clear_errors(self.root):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            scratch = path.with_name(f"{_SCRATCH}{_owner()}")
-            try:
-                scratch.write_bytes(_sha256(blob).encode() + blob)
-                scratch.replace(path)
-            finally:
-                scratch.unlink(missing_ok=True)
+        with clear_errors(self.root), files.replacing(path) as scratch:
+            scratch.write_bytes(_sha256(blob).encode() + blob)
 
     # -- housekeeping ---------------------------------------------------------------------------
 
@@ -194,17 +184,11 @@ class RunStore:
 
     def sweep(self) -> None:
         """Remove what killed processes of this machine left half-written."""
-        host = socket.gethostname()
-        for scratch in [*self.root.glob(f"{_SCRATCH}*"), *self.root.glob(f"*/*/{_SCRATCH}*")]:
-            owner = scratch.name.removeprefix(_SCRATCH).rsplit("-", 2)
-            if len(owner) == 3 and owner[0] == host and not _alive(int(owner[1])):
-                if scratch.is_dir():
-                    shutil.rmtree(scratch, ignore_errors=True)
-                else:
-                    scratch.unlink(missing_ok=True)
+        for folder in (self.root, *self.root.glob("*/"), *self.root.glob("*/*/")):
+            files.sweep(folder)
 
     def _scratch(self) -> Path:
-        folder = self.root / f"{_SCRATCH}{_owner()}"
+        folder = self.runs / files.scratch_name()  # which may be on another disk than the root
         folder.mkdir(parents=True)
         return folder
 
@@ -275,17 +259,3 @@ def _seal(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _owner() -> str:
-    return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

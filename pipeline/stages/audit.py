@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipeline import files
 from pipeline.boosting.display import MulticalibrationDisplay
 from pipeline.config.schema import Config
 from pipeline.datasets.canonical import is_number
@@ -47,7 +48,7 @@ def main(plan: Plan) -> None:
         )
     text = page.render(title, lead, chapters, command_of(plan.overrides))
     with clear_errors(path.parent):
-        page.write(path, text)
+        files.write_text(path, text)
     print(f"page: {path}")
 
 

@@ -7,8 +7,9 @@ from dataclasses import asdict
 
 import pandas as pd
 
+from pipeline import files
 from pipeline.analysis import oracle
-from pipeline.analysis.style import save, styled
+from pipeline.analysis.style import plain, save, styled
 from pipeline.errors import ConfigError
 from pipeline.runs.plan import Plan
 from pipeline.runs.store import clear_errors
@@ -30,13 +31,14 @@ def main(plan: Plan) -> None:
 
 def _write(plan: Plan, runs: pd.DataFrame, judged: oracle.Judged) -> None:
     root = plan.store.root
-    runs.to_csv(oracle.table_file(root), index=False)
+    with files.replacing(oracle.table_file(root)) as scratch:
+        runs.to_csv(scratch, index=False)
     text = json.dumps(asdict(judged), indent=2, ensure_ascii=False)
-    (root / f"{oracle.NAME}.json").write_text(text, encoding="utf-8")
+    files.write_text(root / f"{oracle.NAME}.json", text)
     several = runs.groupby("dataset")["rows"].nunique().max() > 1
     draw, name = (oracle.draw_by_rows, oracle.BY_ROWS) if several else (oracle.draw, oracle.NAME)
     with styled():
-        save(draw(runs, plan.titles), root / "figures", name)
+        save(draw(runs, plain(plan.titles)), root / "figures", name)
 
 
 def _table(runs: pd.DataFrame) -> str:

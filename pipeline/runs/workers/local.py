@@ -90,7 +90,7 @@ class _Pool:
         processes = list((self.executor._processes or {}).values())
         self.executor.shutdown(wait=False, cancel_futures=True)
         for process in processes:
-            process.terminate()
+            process.kill()  # also one that was stopped, which would not hear anything else
 
 
 _designs_here: dict[str, Design] = {}

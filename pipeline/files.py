@@ -1,0 +1,73 @@
+"""Files that are written whole or not at all: beside their place, then renamed into it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SCRATCH = ".partial-"
+
+
+def scratch_name() -> str:
+    """A name for something half-written: it tells the machine and the process that writes it."""
+    return f"{SCRATCH}{_machine()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A place beside ``path`` to write a file to, which takes its place if all went well.
+
+    Whatever fails on the way, what was at ``path`` before is there still.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # With the suffix, from which libraries tell the format.
+    scratch = path.with_name(f"{scratch_name()}{path.suffix}")
+    try:
+        yield scratch
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Put ``text`` into a file, in the place of an earlier one."""
+    with replacing(path) as scratch:
+        scratch.write_text(text, encoding="utf-8")
+
+
+def sweep(folder: Path) -> None:
+    """Remove what processes of this machine that are gone left half-written in ``folder``."""
+    machine = _machine()
+    for scratch in folder.glob(f"{SCRATCH}*"):
+        owner = scratch.name.removeprefix(SCRATCH).rsplit("-", 2)
+        if len(owner) != 3 or owner[0] != machine or not owner[1].isdigit():
+            continue
+        if not _alive(int(owner[1])):
+            if scratch.is_dir() and not scratch.is_symlink():
+                shutil.rmtree(scratch, ignore_errors=True)
+            else:
+                scratch.unlink(missing_ok=True)
+
+
+def _machine() -> str:
+    """The host and, where there are such, the namespace in which process numbers mean something."""
+    try:
+        space = f".{Path('/proc/self/ns/pid').stat().st_ino}"
+    except OSError:
+        space = ""
+    return f"{socket.gethostname()}{space}"
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

@@ -1,0 +1,75 @@
+"""Standard streams that may break: what is printed is never a reason to stop computing.
+
+A reader that went away (``| head -1``), a full disk or a closed stream would end the work with an
+error of the stream; here they end the printing only. Characters that the stream's encoding lacks
+are printed as escapes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from typing import TextIO
+
+
+class Tolerant(io.TextIOBase):
+    """A text stream that goes quiet when the one behind it breaks; None is one that was closed."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self.stream = stream
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """That of the stream behind."""
+        return getattr(self.stream, "encoding", None) or "utf-8"
+
+    def writable(self) -> bool:
+        """Always."""
+        return True
+
+    def isatty(self) -> bool:
+        """Whether a person looks at it."""
+        return self.stream is not None and self.stream.isatty()
+
+    def fileno(self) -> int:
+        """That of the stream behind."""
+        if self.stream is None:
+            raise io.UnsupportedOperation("fileno")
+        return self.stream.fileno()
+
+    def write(self, text: str) -> int:
+        """Print, or do nothing."""
+        if self.stream is not None:
+            try:
+                self.stream.write(text)
+            except (OSError, ValueError):
+                self._break()
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, or do nothing."""
+        if self.stream is not None:
+            try:
+                self.stream.flush()
+            except (OSError, ValueError):
+                self._break()
+
+    def _break(self) -> None:
+        """What is still in the buffer goes nowhere, so that nobody complains of it at exit."""
+        stream, self.stream = self.stream, None
+        with contextlib.suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())  # type: ignore[union-attr]
+            os.close(nowhere)
+
+
+def tolerate_broken_streams() -> None:
+    """From now on, printing of this process fails silently."""
+    if not isinstance(sys.stdout, Tolerant):
+        sys.stdout = Tolerant(sys.stdout)
+    if not isinstance(sys.stderr, Tolerant):
+        sys.stderr = Tolerant(sys.stderr)
