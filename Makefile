@@ -6,7 +6,9 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 DEV := $(VENV)/.ready-dev
-# Bytecode is left to the first import of what is really used.
+# Bytecode is left to the first import of what is really used, and wanted whatever the environment
+# says: without it every process starts some seconds later.
+export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c requirements.lock
 # Further overrides for the pipeline, or arguments for pytest.
 ARGS ?=
@@ -102,6 +104,9 @@ safety: setup ## do the estimators' defaults ever make a model worse? twelve tab
 parity: setup ## all rounds of the exact engine against scikit-learn (half an hour)
 	$(RUN) scripts/parity.py
 
+attack: setup-dev ## signals, touched stores, bad tables, hostile servers, failing clusters (15 min)
+	$(RUN) -m scripts.attack $(ARGS)
+
 lock: setup ## recompute requirements.lock from pyproject.toml (needs a network)
 	@$(RUN) -m pip install --quiet --disable-pip-version-check uv
 	@$(RUN) -m uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
@@ -113,4 +118,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup setup-dev reproduce smoke figures readings theory oracle audit check-reference test simulations test-quick lint format table1 verify-data bench safety parity lock clean
+.PHONY: help setup setup-dev reproduce smoke figures readings theory oracle audit check-reference test simulations test-quick lint format table1 verify-data bench safety parity attack lock clean

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import uuid
@@ -44,14 +45,13 @@ def sweep(folder: Path) -> None:
     """Remove what processes of this machine that are gone left half-written in ``folder``."""
     machine = _machine()
     for scratch in folder.glob(f"{SCRATCH}*"):
-        owner = scratch.name.removeprefix(SCRATCH).rsplit("-", 2)
-        if len(owner) != 3 or owner[0] != machine or not owner[1].isdigit():
+        owner = re.fullmatch(r"(.+)-([1-9][0-9]{0,9})-[0-9a-f]{8}(\.\w+)?", scratch.name)
+        if owner is None or owner[1] != f"{SCRATCH}{machine}" or _alive(int(owner[2])):
             continue
-        if not _alive(int(owner[1])):
-            if scratch.is_dir() and not scratch.is_symlink():
-                shutil.rmtree(scratch, ignore_errors=True)
-            else:
-                scratch.unlink(missing_ok=True)
+        if scratch.is_dir() and not scratch.is_symlink():
+            shutil.rmtree(scratch, ignore_errors=True)
+        else:
+            scratch.unlink(missing_ok=True)
 
 
 def _machine() -> str:

@@ -34,6 +34,8 @@ LAZY = {
     ("pipeline.runs.workers", "pipeline.runs.workers.dask"): "the extra 'dask'",
     ("pipeline.runs.workers.dask", "distributed"): "the extra 'dask'",
     ("pipeline.runs.workers.dask", "cloudpickle"): "the extra 'dask'",
+    ("pipeline.runs.workers.dask", "dask"): "the extra 'dask'",
+    ("pipeline.runs.workers.dask", "pipeline.runs.tasks"): "on a worker, after it has the package",
     ("pipeline.datasets.sources", "sklearn"): "start-up: two of five datasets need it",
     ("pipeline.datasets.openml_download", "openml"): "start-up: three seconds, in a child",
     ("pipeline.datasets.openml_download", "openml.exceptions"): "the same",

@@ -265,7 +265,13 @@ class Grid(Section):
         ge=1, description="processes of one thread each, at least 1, or null for one per core"
     )
     backend: Literal["local", "dask"] = Field(description="one of local, dask")
-    scheduler: str | None = Field(description="the address of a Dask scheduler, or null")
+    scheduler: str | None = Field(
+        pattern=r"^(tcp|tls)://[^/\s:]+:[0-9]{1,5}$",
+        description="the address of a Dask scheduler, such as tcp://host:8786, or null",
+    )
+    patience: float = Field(
+        gt=0, description="seconds without a sign of life after which a Dask worker is given up"
+    )
 
     @model_validator(mode="after")
     def _dask_needs_a_scheduler(self) -> Grid:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from pipeline import files
 from pipeline.config.schema import Dataset
 from pipeline.datasets.manifest import TableSpec
 from pipeline.errors import DataError
@@ -32,7 +33,7 @@ def read(
     server = dataset.server or SERVER
     tag = "" if dataset.server is None else "-" + hashlib.sha256(server.encode()).hexdigest()[:8]
     cached = cache / f"openml-{number}{tag}.parquet"
-    if not cached.exists():
+    if not _intact(cached):
         _download(number, server, dataset.timeout, cached)
     try:
         frame = pd.read_parquet(cached)
@@ -40,6 +41,19 @@ def read(
         raise DataError(f"{cached} cannot be read ({error}); delete it and start again") from None
     target = frame.attrs.get("target")
     return frame, (target,) if target else (), f"OpenML dataset {number}"
+
+
+def _intact(cached: Path) -> bool:
+    """Whether a table is in the cache as it was downloaded; see `_digest_file`."""
+    try:
+        return _digest_file(cached).read_text() == hashlib.sha256(cached.read_bytes()).hexdigest()
+    except OSError:
+        return False
+
+
+def _digest_file(cached: Path) -> Path:
+    """Where the checksum of a cached table is kept; Parquet has none for all of its bytes."""
+    return cached.with_suffix(".sha256")
 
 
 def _download(number: int, server: str, timeout: float, destination: Path) -> None:
@@ -50,21 +64,20 @@ def _download(number: int, server: str, timeout: float, destination: Path) -> No
     reaches the user.
     """
     what = f"OpenML dataset {number}"
+    folder = destination.parent / files.scratch_name()
     try:
-        destination.parent.mkdir(parents=True, exist_ok=True)
-        scratch = tempfile.TemporaryDirectory(prefix=".partial-", dir=destination.parent)
+        folder.mkdir(parents=True)
+        files.sweep(destination.parent)
     except OSError as error:
         raise DataError(
             f"{what}: cannot write to {destination.parent} ({error.strerror})"
         ) from None
-    with scratch as folder:
-        partial = Path(folder) / "table.parquet"
-        environment = os.environ | {
-            "OPENML_CACHE_DIR": folder,
-            "XDG_CONFIG_HOME": folder,
-            "XDG_CACHE_HOME": folder,
-        }
-        command = [sys.executable, "-m", "pipeline.datasets.openml_download", str(number), server]
+    try:
+        partial = folder / "table.parquet"
+        places = ("OPENML_CACHE_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
+        environment = os.environ | dict.fromkeys(places, str(folder))
+        command = [sys.executable, "-m", "pipeline.datasets.openml_download", str(number), server,
+                   f"{timeout:g}"]  # fmt: skip
         try:
             child = subprocess.run(
                 [*command, str(partial)],
@@ -81,7 +94,11 @@ def _download(number: int, server: str, timeout: float, destination: Path) -> No
         problem = _problem_of(child)
         if problem:
             raise DataError(f"{what}: {problem}")
+        digest = hashlib.sha256(partial.read_bytes()).hexdigest()
+        files.write_text(_digest_file(destination), digest)
         partial.replace(destination)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _problem_of(child: subprocess.CompletedProcess[str]) -> str | None:

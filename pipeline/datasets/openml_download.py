@@ -1,20 +1,29 @@
 """Download one OpenML table to a Parquet file: a child process of `pipeline.datasets.openml`.
 
-Usage: python -m pipeline.datasets.openml_download ID SERVER FILE
+Usage: python -m pipeline.datasets.openml_download ID SERVER SECONDS FILE
+It ends with its parent, after SECONDS, and when it would take more memory or disk than `LARGEST`.
 On failure the last line of standard output is JSON with a ``problem``, a clause for the user.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import logging
+import os
+import signal
 import sys
 import warnings
 from pathlib import Path
 
 import pandas as pd
 
+from pipeline import interrupts
+
 RETRIES = 2
+GRACE = 5.0  # seconds after which it ends by itself if nobody ended it
+LARGEST = 4 * 2**30  # bytes, of memory and of any file
 
 
 def download(number: int, server: str, destination: Path) -> None:
@@ -42,6 +51,8 @@ def explain(error: Exception, server: str) -> str:
     import requests
     from openml.exceptions import OpenMLHashException, OpenMLServerException
 
+    if isinstance(error, MemoryError | OverflowError) or getattr(error, "errno", 0) == errno.EFBIG:
+        return f"what {server} sends takes more than {LARGEST // 2**30} GB"
     if isinstance(error, OpenMLHashException):
         return "the download does not match the md5 checksum that the server announces"
     if isinstance(error, OpenMLServerException):
@@ -55,12 +66,37 @@ def explain(error: Exception, server: str) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
+def bound(seconds: float) -> None:
+    """Limit this process in time, memory and disk, and to its parent's life."""
+    interrupts.follow(os.getppid())
+    try:
+        import resource
+    except ImportError:
+        return  # not on this system
+    used = _address_space()
+    for limit, most in ((resource.RLIMIT_AS, used + LARGEST), (resource.RLIMIT_FSIZE, LARGEST)):
+        with contextlib.suppress(ValueError, OSError):  # somebody else's limit may be lower
+            resource.setrlimit(limit, (most, resource.getrlimit(limit)[1]))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # an error of the write instead
+    signal.setitimer(signal.ITIMER_REAL, seconds + GRACE)  # its default is to end the process
+
+
+def _address_space() -> int:
+    """What is mapped already, in bytes: mostly libraries."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return 2**31
+
+
 def main() -> int:
     """Run the download; exit status 1 with an explanation where it failed."""
-    number, server, destination = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+    number, server, seconds, destination = sys.argv[1:]
+    bound(float(seconds))
     warnings.simplefilter("ignore")
     try:
-        download(number, server, destination)
+        download(int(number), server, Path(destination))
     except Exception as error:  # a child's whole purpose is to turn any failure into a clause
         print(json.dumps({"problem": explain(error, server)}))
         return 1

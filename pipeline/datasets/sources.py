@@ -6,6 +6,7 @@ is an error that names the columns that differ.
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import io
 import lzma
@@ -137,13 +138,15 @@ def _from_csv(path: Path) -> pd.DataFrame:
     twice = names[names.duplicated()]
     if len(twice):
         raise DataError(f"{path.name}: two columns are called {twice.iloc[0]!r}")
-    frame = pd.read_csv(path, low_memory=False)
-    if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the fields in front for names
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = (row for row in csv.reader(file) if row)
+        header, first = next(rows), next(rows, [])
+    if len(first) > len(header):  # pandas would take the fields in front for names of rows
         raise DataError(
             f"{path.name}: its rows have more fields than its first line has names "
-            f"({', '.join(map(str, frame.columns[:5]))}, …)"
+            f"({', '.join(header[:5])}, …)"
         )
-    return frame.apply(_recognised)
+    return pd.read_csv(path, low_memory=False).apply(_recognised)
 
 
 def _recognised(column: pd.Series[Any]) -> pd.Series[Any]:

@@ -67,6 +67,7 @@ def run_plan(plan: Plan) -> Summary:
     if driver.failed:
         raise GridError(_story(driver.failed, plan))
     seconds = time.perf_counter() - started
+    found += driver.found
     return Summary(plan.n_runs, driver.computed, found, seconds, driver.run_seconds)
 
 
@@ -91,11 +92,12 @@ def _missing(plan: Plan) -> tuple[list[Task], int]:
     return missing, found
 
 
-def _stored(store: RunStore, run_id: RunId) -> bool:
+def _stored(store: RunStore, run_id: RunId, *, told: bool = False) -> bool:
     try:
         return store.has(run_id)
     except CorruptRun as error:
-        log.warning("%s; computing it again", error)
+        if not told:
+            log.warning("%s; computing it again", error)
         return False
 
 
@@ -131,6 +133,7 @@ class _Driver:
     sizes: Mapping[str, float]
     total: int
     computed: int = 0
+    found: int = 0
     run_seconds: float = 0.0
     failed: list[tuple[RunId, Failure]] = field(default_factory=list)
 
@@ -163,6 +166,7 @@ class _Driver:
         self.progress.begin(sum(self.cost(*t.configs) for t in missing))
         waiting = [(task, 1) for task in reversed(missing)]
         under_way: dict[Future[Outcome], tuple[Task, int]] = {}
+        told: str | None = None
         while waiting or under_way:
             while waiting and len(under_way) < workers.ahead:
                 # A dead worker takes all tasks under way with it; which one was to blame shows when
@@ -183,6 +187,10 @@ class _Driver:
                     "the same command goes on from there"
                 )
             self.progress.tick()
+            trouble = None if done else workers.trouble()
+            if trouble and trouble != told:
+                self.progress.say(trouble)
+            told = trouble
             for future in done:
                 task, attempt = under_way.pop(future)
                 outcome = _outcome(future, task, last=attempt == ATTEMPTS)
@@ -193,9 +201,12 @@ class _Driver:
 
     def _still_missing(self, task: Task) -> Task | None:
         """Another grid on the same store may have finished some of it meanwhile."""
-        configs = tuple(c for c in task.configs if not _stored(self.store, task.run_id(c)))
+        configs = tuple(
+            c for c in task.configs if not _stored(self.store, task.run_id(c), told=True)
+        )
         n_found = len(task.configs) - len(configs)
         if n_found:
+            self.found += n_found
             done = self.cost(*task.configs) - self.cost(*configs)
             self.progress.found(task.dataset, n_found, done)
         return Task(configs, task.data_sha256) if configs else None

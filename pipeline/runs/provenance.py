@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pipeline.paths import ROOT
 
+SENT_COMMIT = "COMMIT"  # a file beside a package that was sent to a worker
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "numba", "hydra-core", "matplotlib")
 
 
@@ -21,8 +22,16 @@ def versions() -> dict[str, str]:
 
 @cache
 def git_commit() -> str | None:
-    """The checkout's commit, with ``-dirty`` where files differ from it; None outside git."""
+    """The checkout's commit, with ``-dirty`` where files differ from it; None outside git.
+
+    A worker that was sent the package is told its driver's.
+    """
+    sent = ROOT / SENT_COMMIT
+    if sent.is_file():
+        return sent.read_text(encoding="utf-8") or None
     try:
+        if Path(_git("rev-parse", "--show-toplevel")) != ROOT:
+            return None  # some other repository that this folder lies in
         commit = _git("rev-parse", "HEAD")
         dirty = _git("status", "--porcelain", "--untracked-files=no")
     except (OSError, subprocess.CalledProcessError):

@@ -50,7 +50,10 @@ class CommonGround:
     def __init__(self, config: schema.Config, design: Design, initial: Initial | None = None):
         self.config = config
         self.split: Split = split(design, config.dataset, config.seed)
-        self.initial = initial or fit_initial(config, self.split)
+        sizes = (len(self.split.y_train), len(self.split.y_test))
+        if initial is None or (len(initial.train), len(initial.test)) != sizes:
+            initial = fit_initial(config, self.split)
+        self.initial = initial
         self.data_sha256 = design.data_sha256
         boosting = config.boosting
         settings = TreeSettings(boosting.trees, boosting.max_depth, boosting.learning_rate)

@@ -16,6 +16,7 @@ import hashlib
 import io
 import json
 import shutil
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -74,6 +75,14 @@ class Initial:
     train: Floats
     test: Floats
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether it holds what predictions can be."""
+        return all(
+            a.dtype == np.float64 and a.ndim == 1 and bool(np.isfinite(a).all())
+            for a in (self.train, self.test)
+        )
+
 
 class RunStore:
     """The runs of one experiment's folder."""
@@ -124,7 +133,7 @@ class RunStore:
         for other in sorted(folder.glob(f"seed={run.seed:03d}-*")):
             try:
                 differences = differing(run.key, _read(other).record["key"])
-            except CorruptRun:
+            except (CorruptRun, AttributeError):
                 continue
             if differences and (best is None or len(differences) < len(best)):
                 best = differences
@@ -157,14 +166,15 @@ class RunStore:
         """f_0 as stored under ``key``; None if absent or damaged."""
         path = self._initial_path(dataset, seed, key)
         try:
-            raw = path.read_bytes()
+            raw = _bytes_of(path)
             digest, blob = raw[:64].decode(), raw[64:]
-            if _sha256(blob) != digest:
+            if _sha256(_key_text(key) + blob) != digest:
                 return None
             with np.load(io.BytesIO(blob)) as arrays:
-                return Initial(arrays["train"], arrays["test"])
-        except (OSError, ValueError, KeyError):
+                initial = Initial(arrays["train"], arrays["test"])
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             return None
+        return initial if initial.is_sound else None
 
     def save_initial(self, dataset: str, seed: int, key: Key, initial: Initial) -> None:
         """Keep f_0 for the other strategies and for reruns."""
@@ -173,7 +183,7 @@ class RunStore:
         np.savez(buffer, train=initial.train, test=initial.test)
         blob = buffer.getvalue()
         with clear_errors(self.root), files.replacing(path) as scratch:
-            scratch.write_bytes(_sha256(blob).encode() + blob)
+            scratch.write_bytes(_sha256(_key_text(key) + blob).encode() + blob)
 
     # -- housekeeping ---------------------------------------------------------------------------
 
@@ -204,8 +214,15 @@ class RunStore:
                 _require_key(target, _read(target).record, run)
                 return  # somebody else finished the same run; its numbers are the same
             except CorruptRun:
-                shutil.rmtree(target)
+                self._set_aside(target)
         raise StoreError(f"{target}: cannot be replaced")
+
+    def _set_aside(self, folder: Path) -> None:
+        """Remove a damaged run; with files of somebody else in it, move it out of the way."""
+        if {p.name for p in folder.iterdir()} <= {"rounds.csv", "run.json"}:
+            shutil.rmtree(folder)
+        else:
+            folder.rename(folder.with_name(f"damaged-{files.scratch_name().lstrip('.')}"))
 
     def _initial_path(self, dataset: str, seed: int, key: Key) -> Path:
         return self.root / "initial" / dataset / f"seed={seed:03d}-{key_hash(key)}.npz"
@@ -225,23 +242,43 @@ def clear_errors(root: Path) -> Iterator[None]:
 
 def _read(folder: Path) -> StoredRun:
     csv, record = _verified(folder)
-    return StoredRun(pd.read_csv(io.BytesIO(csv)), record)
+    try:
+        return StoredRun(pd.read_csv(io.BytesIO(csv)), record)
+    except ValueError as error:
+        raise CorruptRun(f"{folder}: rounds.csv cannot be read ({error})") from None
 
 
 def _verified(folder: Path) -> tuple[bytes, dict[str, Any]]:
     """The bytes of ``rounds.csv`` and the record, after their checksums were found right."""
     try:
-        csv = (folder / "rounds.csv").read_bytes()
-        record = json.loads((folder / "run.json").read_bytes())
+        csv = _bytes_of(folder / "rounds.csv")
+        record = json.loads(_bytes_of(folder / "run.json"))
+        whole = isinstance(record, dict) and _seal(record) == record
     except FileNotFoundError as error:
         raise CorruptRun(f"{folder}: {Path(error.filename).name} is missing") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CorruptRun(f"{folder}: run.json cannot be read ({error})") from None
-    if not isinstance(record, dict) or _seal(record) != record:
+    if not whole:
         raise CorruptRun(f"{folder}: run.json does not match its checksum")
-    if _sha256(csv) != record["rounds_sha256"]:
+    if _sha256(csv) != record.get("rounds_sha256"):
         raise CorruptRun(f"{folder}: rounds.csv does not match its checksum")
+    if not isinstance(record.get("key"), dict):
+        raise CorruptRun(f"{folder}: run.json has no key")
+    rounds = record["key"].get("boosting", {}).get("rounds")
+    if rounds is not None and csv.count(b"\n") != rounds + 2:  # names, round 0 and the others
+        raise CorruptRun(f"{folder}: rounds.csv does not have {rounds} rounds")
     return csv, record
+
+
+def _bytes_of(path: Path) -> bytes:
+    """A regular file's content; anything else, such as a pipe, might never end."""
+    if not path.is_file() and path.exists():
+        raise OSError(f"{path.name} is not a file")
+    return path.read_bytes()
+
+
+def _key_text(key: Key) -> bytes:
+    return json.dumps(key, sort_keys=True).encode()
 
 
 def _require_key(folder: Path, record: Mapping[str, Any], run: RunId) -> None:

@@ -88,12 +88,16 @@ class Study:
             if len(missing) < len(needed):
                 log.warning("%s lacks %s: stage=theory makes it anew", folder, ", ".join(missing))
             return None
-        tables = {
-            name: pd.read_csv(folder / file, keep_default_na=name != "curves")
-            for name, file in cls.TABLES.items()
-            if (folder / file).exists()
-        }
-        findings = json.loads((folder / cls.FINDINGS).read_text(encoding="utf-8"))
+        try:
+            tables = {
+                name: pd.read_csv(folder / file, keep_default_na=name != "curves")
+                for name, file in cls.TABLES.items()
+                if (folder / file).exists()
+            }
+            findings = json.loads((folder / cls.FINDINGS).read_text(encoding="utf-8"))
+        except ValueError as error:
+            log.warning("%s cannot be read (%s): stage=theory makes it anew", folder, error)
+            return None
         return cls(findings, tables["curves"], tables["exact"], tables["gbdt"],
                    tables.get("income"))  # fmt: skip
 

@@ -151,5 +151,25 @@ def test_date_column_is_refused_with_the_way_out():
 
 def test_one_row_cannot_be_split():
     frame = pd.DataFrame({"x": [1.0], "y": [1.0]})
-    with pytest.raises(DataError, match="1 rows cannot be split"):
+    with pytest.raises(DataError, match="leaves 0 of 1 rows to train on"):
         split(preprocess(raw(frame), toy()), toy(), seed=0)
+
+
+@pytest.mark.parametrize(("size", "words"), [(1e200, "too large"), (1e-200, "too small")])
+def test_target_whose_squares_overflow_or_vanish_is_refused(size, words):
+    frame = pd.DataFrame({"x": np.arange(5.0), "y": np.arange(5.0) * size})
+    with pytest.raises(DataError, match=f"{words} to be squared"):
+        preprocess(raw(frame), toy())
+
+
+def test_feature_beyond_single_precision_is_refused_with_its_name():
+    frame = pd.DataFrame({"x": np.arange(5.0) * 1e39, "y": np.arange(5.0)})
+    with pytest.raises(DataError, match="column 'x' holds values beyond 3e"):
+        preprocess(raw(frame), toy())
+
+
+def test_one_row_to_train_on_is_too_few():
+    frame = pd.DataFrame({"x": np.arange(60.0), "y": np.arange(60.0)})
+    design = preprocess(raw(frame), toy())
+    with pytest.raises(DataError, match="leaves 1 of 60 rows"):
+        split(design, toy("dataset.test_size=0.97"), 0)

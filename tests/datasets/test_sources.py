@@ -1,5 +1,7 @@
 """Every source gives the same table or one clear sentence; the OpenML client is the real one."""
 
+import datetime
+import decimal
 import hashlib
 import http.server
 import socket
@@ -11,7 +13,7 @@ import pytest
 
 from pipeline.config.compose import load
 from pipeline.datasets import library as shelves
-from pipeline.datasets import sources
+from pipeline.datasets import openml, sources
 from pipeline.datasets.canonical import canonicalise, content_hash
 from pipeline.datasets.manifest import manifest
 from pipeline.datasets.sources import fetch, read_bundled
@@ -330,3 +332,86 @@ def test_server_that_is_gone_is_said_to_be_unreachable(dataset, tmp_path):
     with pytest.raises(DataError, match="cannot be reached"):
         fetch(chosen, tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+# --- tables that are neither numbers nor levels ------------------------------------------------
+
+
+def file_of(tmp_path, frame):
+    path = tmp_path / "t.parquet"
+    frame.to_parquet(path)
+    return [f"dataset.path={path}", "dataset.target=y"]
+
+
+DAYS = [datetime.date(2020, 1, d + 1) for d in range(25)]
+OTHERS = {
+    "dates or times": DAYS,
+    "durations": pd.to_timedelta(np.arange(25), unit="h"),
+    "lists or records": [[i] for i in range(25)],
+    "bytes": [bytes([i]) for i in range(25)],
+    "numbers but for some cells": [*map(str, range(24)), "oops"],
+}
+
+
+@pytest.mark.parametrize("words", list(OTHERS))
+def test_column_that_is_neither_number_nor_level_is_refused_and_can_be_left_out(
+    dataset, tmp_path, words
+):
+    lines = file_of(tmp_path, pd.DataFrame({"c": OTHERS[words], "y": np.arange(25.0)}))
+    with pytest.raises(DataError, match=rf"column 'c' holds {words}.*dataset.drop=\[c\]"):
+        fetch(dataset("file", *lines))
+    table = fetch(dataset("file", *lines, "dataset.drop=[c]"))
+    assert list(table.frame.columns) == ["c", "y"]
+
+
+def test_decimals_and_large_integers_are_numbers(dataset, tmp_path):
+    decimals = [decimal.Decimal("1.5"), None, decimal.Decimal("2.25")]
+    table = fetch(
+        dataset("file", *file_of(tmp_path, pd.DataFrame({"c": decimals, "y": [1, 2, 3]})))
+    )
+    np.testing.assert_array_equal(table.frame["c"], [1.5, np.nan, 2.25])
+    (tmp_path / "big.csv").write_text(f"c,y\n{10**30},1\n{10**30 + 10**15},2\n")
+    big = fetch(dataset("file", f"dataset.path={tmp_path}/big.csv", "dataset.target=y"))
+    np.testing.assert_array_equal(big.frame["c"], [1e30, 1e30 + 1e15])
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"a,y\n", "has no rows"),
+        (b"a,y\n1,\x002\n", "NUL bytes"),
+        (b"a,y\n\xe9,2\n", "UTF-8"),
+        (b"a,a,y\n1,2,3\n", "two columns are called 'a'"),
+        (b"a,y\n" + b"".join(b"%d,2,3\n" % i for i in range(9)), "more fields"),
+        (b"a,y\n2020-01-02,1\n2020-01-03,2\n", "column 'a' holds dates"),
+    ],
+)
+def test_file_that_pandas_would_read_as_something_else_is_refused(
+    dataset, tmp_path, content, words
+):
+    (tmp_path / "x.csv").write_bytes(content)
+    with pytest.raises(DataError, match=words):
+        fetch(dataset("file", f"dataset.path={tmp_path}/x.csv", "dataset.target=y"))
+
+
+def test_table_whose_cached_bytes_changed_is_downloaded_again(tmp_path, monkeypatch, dataset):
+    calls = []
+
+    def download(number, server, timeout, destination):
+        calls.append(number)
+        frame = pd.DataFrame({"a": [1.0, 2.0], "y": [3.0, 4.0]})
+        frame.to_parquet(destination)
+        digest = hashlib.sha256(destination.read_bytes()).hexdigest()
+        openml._digest_file(destination).write_text(digest)
+
+    monkeypatch.setattr(openml, "_download", download)
+    chosen = dataset("openml", "dataset.id=77", "dataset.target=y")
+    first = fetch(chosen, tmp_path)
+    fetch(chosen, tmp_path)
+    assert calls == [77]
+    (cached,) = tmp_path.glob("*.parquet")
+    raw = bytearray(cached.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    cached.write_bytes(raw)
+    assert fetch(chosen, tmp_path).sha256 == first.sha256
+    assert calls == [77, 77]

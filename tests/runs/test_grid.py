@@ -277,7 +277,9 @@ def test_runs_finished_by_somebody_else_meanwhile_are_not_computed(serial, tmp_p
     def others_finish_all(task, design, initial, on_round):
         calls.append(task)
         if len(calls) == 1:
-            shutil.copytree(serial / "smoke" / "runs", tmp_path / "smoke" / "runs")
+            shutil.copytree(
+                serial / "smoke" / "runs", tmp_path / "smoke" / "runs", dirs_exist_ok=True
+            )
         return real(task, design, initial, on_round)
 
     monkeypatch.setattr(tasks, "compute", others_finish_all)

@@ -137,7 +137,9 @@ def test_run_that_cannot_be_is_one_sentence_without_a_traceback(tmp_path):
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == "error: mine: 1 rows cannot be split 0.2"
+    assert done.stderr.splitlines()[-1] == (
+        "error: mine: dataset.test_size=0.2 leaves 0 of 1 rows to train on; at least 2 are needed"
+    )
     assert "Traceback" not in done.stderr
 
 

@@ -1,8 +1,13 @@
 """Runs on disk are complete or absent, damage is noticed, and reasons are given."""
 
+import hashlib
+import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,9 +15,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.runs.store import CorruptRun, Initial, RunId, RunStore, StoreError
+from pipeline import files
+from pipeline.runs.store import (
+    CorruptRun,
+    Initial,
+    RunId,
+    RunStore,
+    StoreError,
+    _key_text,
+    _seal,
+)
 
-KEY = {"numerics": 1, "boosting": {"eta": 0.5, "rounds": 20}}
+KEY = {"numerics": 1, "boosting": {"eta": 0.5, "rounds": 1}}
 
 
 def run_id(**change):
@@ -43,8 +57,9 @@ def test_run_comes_back_bit_for_bit(store):
 def test_any_number_survives_the_file(tmp_path_factory, values):
     store = RunStore(tmp_path_factory.mktemp("s"))
     frame = pd.DataFrame({"x": np.array(values, float)})
-    store.save(run_id(), frame, {})
-    np.testing.assert_array_equal(store.load(run_id()).rounds["x"].to_numpy(float), values)
+    run = run_id(boosting={"rounds": len(values) - 1})
+    store.save(run, frame, {})
+    np.testing.assert_array_equal(store.load(run).rounds["x"].to_numpy(float), values)
 
 
 def test_absent_run_is_none(store):
@@ -54,7 +69,7 @@ def test_absent_run_is_none(store):
 
 def test_other_key_is_another_run_and_the_difference_is_named(store):
     store.save(run_id(), rounds(), {})
-    other = run_id(boosting={"eta": 0.25, "rounds": 20})
+    other = run_id(boosting={"eta": 0.25, "rounds": 1})
     assert store.load(other) is None
     assert store.why_missing(other) == "boosting.eta: 0.25 instead of 0.5"
     assert store.why_missing(RunId("german", "unit", 8, KEY)) is None
@@ -91,7 +106,7 @@ def test_damage_is_noticed_named_and_replaced_and_harms_no_other_run(store, dama
 
 def test_folder_renamed_to_another_key_is_not_believed_and_is_replaced(store):
     store.save(run_id(), rounds(), {})
-    other = run_id(boosting={"eta": 0.25, "rounds": 20})
+    other = run_id(boosting={"eta": 0.25, "rounds": 1})
     (store.runs / run_id().folder).rename(store.runs / other.folder)
     for look in (store.has, store.load):
         with pytest.raises(CorruptRun, match="holds a run of other settings"):
@@ -175,3 +190,137 @@ def test_full_disk_is_reported_and_leaves_earlier_runs_intact(store, monkeypatch
     assert store.has(run_id())
     assert not store.has(RunId("german", "unit", 8, KEY))
     assert not list(store.root.rglob(".partial-*"))
+
+
+# --- what somebody with the checksums could write, or a file system could hold ---
+
+
+def sealed(store, folder, **change):
+    """Rewrite a record with a checksum that is right; a value of None takes an entry out."""
+    record = json.loads((folder / "run.json").read_text()) | change
+    record = {name: value for name, value in record.items() if value is not None}
+    (folder / "run.json").write_text(json.dumps(_seal(record)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"key": None}, {"key": [1]}, {"rounds_sha256": None}, {"key": {"boosting": {"rounds": 7}}}],
+)
+def test_record_that_lacks_what_it_should_hold_is_damaged(store, change):
+    folder = store.save(run_id(), rounds(), {})
+    sealed(store, folder, **change)
+    with pytest.raises(CorruptRun):
+        store.has(run_id())
+    assert store.why_missing(run_id(boosting={"rounds": 1})) is None
+    store.save(run_id(), rounds(), {})
+    assert store.has(run_id())
+
+
+def test_rounds_that_are_cut_short_are_not_believed_though_the_checksum_fits(store):
+    folder = store.save(run_id(), rounds(), {})
+    short = (folder / "rounds.csv").read_bytes().splitlines(keepends=True)[:2]
+    (folder / "rounds.csv").write_bytes(b"".join(short))
+    sealed(store, folder, rounds_sha256=hashlib.sha256(b"".join(short)).hexdigest())
+    with pytest.raises(CorruptRun, match="does not have 1 rounds"):
+        store.load(run_id())
+
+
+def test_deeply_nested_record_is_damaged_and_no_overflow(store):
+    folder = store.save(run_id(), rounds(), {})
+    (folder / "run.json").write_text("[" * 100_000 + "]" * 100_000)
+    with pytest.raises(CorruptRun):
+        store.has(run_id())
+
+
+@pytest.mark.parametrize("name", ["rounds.csv", "run.json"])
+def test_pipe_in_the_place_of_a_file_is_not_waited_for(store, name):
+    folder = store.save(run_id(), rounds(), {})
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(CorruptRun):
+        store.has(run_id())
+
+
+def test_files_of_somebody_else_in_a_damaged_run_are_kept(store):
+    folder = store.save(run_id(), rounds(), {})
+    (folder / "my notes.txt").write_text("keep me")
+    (folder / "rounds.csv").write_text("")
+    store.save(run_id(), rounds(), {})
+    assert store.has(run_id())
+    (kept,) = store.runs.rglob("my notes.txt")
+    assert kept.read_text() == "keep me"
+
+
+INITIAL = Initial(np.arange(3.0), np.arange(2.0))
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"train": np.full(3, np.nan), "test": np.zeros(2)},
+        {"train": np.zeros(3, np.float32), "test": np.zeros(2)},
+        {"train": np.zeros((3, 1)), "test": np.zeros(2)},
+        {"train": np.array(["a"]), "test": np.zeros(2)},
+    ],
+)
+def test_initial_predictions_that_cannot_be_are_made_anew(store, arrays):
+    store.save_initial("german", 7, KEY, Initial(arrays["train"], arrays["test"]))
+    assert store.load_initial("german", 7, KEY) is None
+
+
+def test_initial_predictions_of_another_key_are_not_believed(store):
+    store.save_initial("german", 7, KEY, INITIAL)
+    (path,) = store.root.glob("initial/german/*.npz")
+    other = KEY | {"numerics": 9}
+    path.rename(store._initial_path("german", 7, other))
+    assert store.load_initial("german", 7, other) is None
+
+
+def test_initial_predictions_that_are_cut_or_a_pipe_are_made_anew(store):
+    store.save_initial("german", 7, KEY, INITIAL)
+    (path,) = store.root.glob("initial/german/*.npz")
+    blob = path.read_bytes()[64:-30]
+    path.write_bytes(hashlib.sha256(_key_text(KEY) + blob).hexdigest().encode() + blob)
+    assert store.load_initial("german", 7, KEY) is None
+    path.unlink()
+    os.mkfifo(path)
+    assert store.load_initial("german", 7, KEY) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["x", "{host}-abc-def", "{host}--12345678", "{host}-²-12345678", "{host}-0-12345678",
+             "{host}-99999999999999999999999-12345678", "elsewhere-4194304-12345678"]
+)  # fmt: skip
+def test_sweep_leaves_alone_what_no_dead_process_of_this_machine_wrote(store, name):
+    store.root.mkdir(parents=True)
+    odd = store.root / f"{files.SCRATCH}{name.format(host=files._machine())}"
+    odd.mkdir()
+    store.sweep()
+    assert odd.exists()
+
+
+def test_sweep_removes_what_a_dead_process_left_in_any_folder(store):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    name = f"{files.SCRATCH}{files._machine()}-{dead.pid}-12345678"
+    for folder in (store.root, store.runs, store.root / "figures"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.png").write_text("half")
+    store.sweep()
+    assert not list(store.root.rglob(f"{files.SCRATCH}*"))
+
+
+def test_runs_may_be_on_another_disk(tmp_path):
+    shm = Path("/dev/shm")
+    if not os.access(shm, os.W_OK) or shm.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no second disk here")
+    elsewhere = Path(tempfile.mkdtemp(dir=shm))
+    try:
+        (tmp_path / "exp").mkdir()
+        (tmp_path / "exp" / "runs").symlink_to(elsewhere)
+        store = RunStore(tmp_path / "exp")
+        store.check_writable()
+        store.save(run_id(), rounds(), {})
+        assert store.has(run_id())
+    finally:
+        shutil.rmtree(elsewhere)

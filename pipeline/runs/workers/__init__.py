@@ -22,7 +22,7 @@ def open_workers(
     if grid.backend == "dask":
         from pipeline.runs.workers.dask import cluster  # an optional extra
 
-        return cluster(str(grid.scheduler), designs)
+        return cluster(grid, designs)
     slots = min(grid.workers or cores(), n_tasks)
     return in_this_process(designs, on_round) if slots == 1 else local_processes(slots, designs)
 

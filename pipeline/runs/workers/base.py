@@ -16,11 +16,19 @@ class Workers(Protocol):
     processes, which have to be stopped in order.
     """
 
-    ahead: int
     elsewhere: bool
+
+    @property
+    def ahead(self) -> int:
+        """See above."""
+        ...
 
     def submit(self, task: Task, initial: Initial | None) -> Future[Outcome]:
         """Start a task; a dead worker is a `BrokenExecutor` or `CancelledError` of its future."""
+        ...
+
+    def trouble(self) -> str | None:
+        """What keeps tasks from being computed, if anything; raises if they never will be."""
         ...
 
     def stop(self) -> None:

@@ -1,29 +1,44 @@
 """Tasks on a Dask cluster (extra: dask).
 
 Workers need Python with this project's dependencies; the project itself is sent to those that lack
-it, and so is the data. Results come back to the driver, which stores them. A task whose worker dies
-is given to another by the scheduler.
+it, and so is the data. Results come back to the driver, which stores them. A task whose worker
+dies, or gives no sign of life, is given to another by the scheduler.
+
+Several drivers may use one cluster, perhaps with different code. A worker process can hold one
+version of the package only, so a hash of the code travels with each task and each outcome, and a
+worker that holds another refuses. Tasks and data travel as bytes, which nothing reads before the
+hashes were compared.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import io
+import pickle
+import socket
+import struct
 import sys
+import time
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
+from pipeline.config.schema import Grid
 from pipeline.datasets.design import Design
 from pipeline.errors import UserError
 from pipeline.paths import DATA, ROOT
+from pipeline.runs import provenance
 from pipeline.runs.store import Initial
-from pipeline.runs.tasks import Outcome, Task, compute
+from pipeline.runs.tasks import Outcome, Task
 from pipeline.runs.workers.base import Workers
 
 CONNECT_SECONDS = 15
+LARGEST_GREETING = 2**20  # bytes; a Dask scheduler's is some hundred
 
 
 class ClusterError(UserError):
@@ -33,28 +48,67 @@ class ClusterError(UserError):
 class _DaskWorkers:
     elsewhere = True
 
-    def __init__(self, client: Any, designs: Mapping[str, Design]) -> None:
-        self.client = client
+    def __init__(self, client: Any, grid: Grid, package: _Package, designs: Mapping[str, Design]):
+        self.client, self.package = client, package
+        self.scheduler, self.patience = str(grid.scheduler), grid.patience
         self.executor = client.get_executor(retries=2)
         # As results of tasks, and not scattered, so that the scheduler can make them again when
         # the only worker that holds one dies.
-        self.handles = {name: client.submit(_hold, design) for name, design in designs.items()}
-        self.ahead = sum(client.nthreads().values()) + 1  # one lies ready
+        self.handles = {
+            name: client.submit(_hold, pickle.dumps(design)) for name, design in designs.items()
+        }
+
+    @property
+    def ahead(self) -> int:
+        """One for each thread of the workers that are there now, and one that lies ready."""
+        return sum(int(worker["nthreads"]) for worker in self._workers().values()) + 1
 
     def submit(self, task: Task, initial: Initial | None) -> Future[Outcome]:
-        return self.executor.submit(compute, task, self.handles[task.dataset], initial)
+        raw = self.executor.submit(
+            _compute_there,
+            self.package.code,
+            self.handles[task.dataset],
+            pickle.dumps((task, initial)),
+        )
+        return _translated(raw, self.package.code)
+
+    def trouble(self) -> str | None:
+        if self.client.status in {"closed", "closing"}:
+            raise ClusterError(
+                f"grid.scheduler={self.scheduler}: the scheduler is gone; what was stored stays, "
+                "and the same command goes on"
+            )
+        workers = self._workers()
+        if not workers:
+            return "no worker is left; waiting for one"
+        silent = [
+            address
+            for address, worker in workers.items()
+            if time.time() - float(worker["last_seen"]) > self.patience
+        ]
+        for address in silent:
+            with contextlib.suppress(Exception):  # the scheduler may drop it at the same time
+                self.client.run_on_scheduler(_drop, address)
+        if silent:
+            return (
+                f"no sign of life from {', '.join(silent)} for grid.patience={self.patience:g} s; "
+                "its tasks go to others"
+            )
+        return None
 
     def stop(self) -> None:
-        self.executor.shutdown(wait=False)
+        with contextlib.suppress(Exception):  # whatever state the connection is in
+            self.executor.shutdown(wait=False)
 
-
-def _hold(design: Design) -> Design:
-    return design
+    def _workers(self) -> Mapping[str, Any]:
+        """What the scheduler said of its workers lately; asked for in the background."""
+        return self.client._scheduler_identity.get("workers", {})
 
 
 @contextmanager
-def cluster(scheduler: str, designs: Mapping[str, Design]) -> Iterator[Workers]:
-    """The cluster behind ``scheduler``, ready to compute with ``designs``."""
+def cluster(grid: Grid, designs: Mapping[str, Design]) -> Iterator[Workers]:
+    """The cluster behind ``grid.scheduler``, ready to compute with ``designs``."""
+    scheduler = str(grid.scheduler)
     try:
         from distributed import Client
     except ImportError:
@@ -62,13 +116,14 @@ def cluster(scheduler: str, designs: Mapping[str, Design]) -> Iterator[Workers]:
             "grid.backend=dask: needs the extra 'dask'; install it with "
             "pip install -c requirements.lock -e '.[dask]'"
         ) from None
+    _require_scheduler(scheduler)
     try:
         client: Any = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as error:
+    except Exception as error:  # each kind of connection has its own
         raise ClusterError(
-            f"grid.scheduler={scheduler}: cannot be reached ({type(error).__name__})"
+            f"grid.scheduler={scheduler}: cannot be reached ({type(error).__name__}: {error})"
         ) from None
-    with client:
+    with _closing(client):
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # a design, once
         try:
             client.wait_for_workers(1, timeout=CONNECT_SECONDS)
@@ -76,43 +131,155 @@ def cluster(scheduler: str, designs: Mapping[str, Design]) -> Iterator[Workers]:
             raise ClusterError(
                 f"grid.scheduler={scheduler}: no worker joined within {CONNECT_SECONDS} s"
             ) from None
-        client.register_plugin(_package_plugin())
-        yield _DaskWorkers(client, designs)
+        package = _Package()
+        client.register_plugin(package.plugin())
+        yield _DaskWorkers(client, grid, package, designs)
 
 
-def _package_plugin() -> Any:
-    """A worker plugin that unpacks this package on workers that do not have the same files."""
-    import cloudpickle
-    from distributed import WorkerPlugin
+@contextmanager
+def _closing(client: Any) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        with contextlib.suppress(Exception):  # a scheduler that is gone needs no goodbye
+            client.close(timeout=2)
 
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in [*sorted((ROOT / "pipeline").rglob("*.py")), DATA / "manifest.yaml"]:
-            archive.write(file, file.relative_to(ROOT))
-    payload = buffer.getvalue()
 
-    class SendPackage(WorkerPlugin):
-        name = "mcboost-replication"
+def _require_scheduler(address: str) -> None:
+    """Raise `ClusterError` unless a Dask scheduler answers: the client would wait for ever.
 
-        def setup(self, worker: Any) -> None:
-            import importlib.util
-            import io
-            import sys
-            import zipfile
-            from pathlib import Path
+    It speaks first, and begins with the length of what it says.
+    """
+    parts = urlsplit(address)
+    if parts.scheme == "tls":
+        _require_tls(address)
+        return
+    try:
+        with socket.create_connection(
+            (str(parts.hostname), int(parts.port or 0)), timeout=CONNECT_SECONDS
+        ) as connection:
+            connection.settimeout(CONNECT_SECONDS)
+            greeting = connection.recv(8, socket.MSG_WAITALL)
+    except TimeoutError:
+        raise ClusterError(
+            f"grid.scheduler={address}: said nothing for {CONNECT_SECONDS} s; it is no Dask "
+            "scheduler, or a very busy one"
+        ) from None
+    except OSError as error:
+        raise ClusterError(
+            f"grid.scheduler={address}: cannot be reached ({error.strerror or error})"
+        ) from None
+    if len(greeting) < 8 or struct.unpack("<Q", greeting)[0] > LARGEST_GREETING:
+        raise ClusterError(f"grid.scheduler={address}: what answers there is no Dask scheduler")
 
-            archive = zipfile.ZipFile(io.BytesIO(payload))
-            found = importlib.util.find_spec("pipeline")
-            here = Path(str(found.origin)).parents[1] if found and found.origin else Path()
-            if any(
-                not (here / name).is_file() or (here / name).read_bytes() != archive.read(name)
-                for name in archive.namelist()
-            ):
-                folder = Path(worker.local_directory) / "mcboost-replication"
-                archive.extractall(folder)
-                sys.path.insert(0, str(folder))
-                for name in [m for m in sys.modules if m.split(".")[0] == "pipeline"]:
-                    del sys.modules[name]
 
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    return SendPackage()
+def _require_tls(address: str) -> None:
+    import dask
+
+    if not dask.config.get("distributed.comm.tls.ca-file", None):
+        raise ClusterError(
+            f"grid.scheduler={address}: needs certificates; name them in Dask's configuration "
+            "(distributed.comm.tls)"
+        )
+
+
+# --- what runs on workers, sent by value ----------------------------------------------------------
+
+
+def _hold(design: bytes) -> bytes:
+    return design
+
+
+def _compute_there(code: str, design: bytes, work: bytes) -> tuple[str, bytes]:
+    """The code that the worker held before and after, and the outcome; none if it was another."""
+    import pickle
+
+    from distributed import get_worker
+
+    worker: Any = get_worker()
+    held = getattr(worker, "mcboost_code", "")
+    if held != code:
+        return held, b""
+    from pipeline.runs.tasks import compute
+
+    task, initial = pickle.loads(work)
+    outcome = pickle.dumps(compute(task, pickle.loads(design), initial))
+    return worker.mcboost_code, outcome
+
+
+async def _drop(address: str, dask_scheduler: Any) -> None:
+    """Let the scheduler forget a worker; its tasks go to others, and it may come back."""
+    await dask_scheduler.remove_worker(address, stimulus_id="silent", close=False)
+
+
+def _translated(raw: Future[tuple[str, bytes]], code: str) -> Future[Outcome]:
+    """The outcome of a task, or an error where a worker with other code answered."""
+    future: Future[Outcome] = Future()
+
+    def pass_on(done: Future[tuple[str, bytes]]) -> None:
+        try:
+            held, outcome = done.result()
+            if held != code:
+                raise ClusterError(
+                    "the worker holds other code than this driver: another driver with a changed "
+                    "package uses the same cluster; run one after the other"
+                )
+            future.set_result(pickle.loads(outcome))
+        except (Exception, CancelledError) as error:
+            future.set_exception(error)
+
+    raw.add_done_callback(pass_on)
+    return future
+
+
+class _Package:
+    """This package as an archive, and the hash of its code."""
+
+    def __init__(self) -> None:
+        files = [*sorted((ROOT / "pipeline").rglob("*.py")), DATA / "manifest.yaml"]
+        contents = {str(f.relative_to(ROOT)): f.read_bytes() for f in files}
+        digest = hashlib.sha256()
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in contents.items():
+                digest.update(f"{name}/{len(content)}/".encode() + content)
+                archive.writestr(name, content)
+        self.code = digest.hexdigest()
+        self.payload = buffer.getvalue()
+        self.commit = provenance.git_commit() or ""
+
+    def plugin(self) -> Any:
+        """A worker plugin that has a worker hold this code, and no other."""
+        import cloudpickle
+        from distributed import WorkerPlugin
+
+        payload, code, commit, note = self.payload, self.code, self.commit, provenance.SENT_COMMIT
+
+        class SendPackage(WorkerPlugin):
+            name = "mcboost-replication"
+
+            def setup(self, worker: Any) -> None:
+                import importlib.util
+                import io
+                import sys
+                import zipfile
+                from pathlib import Path
+
+                archive = zipfile.ZipFile(io.BytesIO(payload))
+                found = importlib.util.find_spec("pipeline")
+                here = Path(str(found.origin)).parents[1] if found and found.origin else Path()
+                if any(
+                    not (here / name).is_file() or (here / name).read_bytes() != archive.read(name)
+                    for name in archive.namelist()
+                ):
+                    folder = Path(worker.local_directory) / f"mcboost-replication-{code[:16]}"
+                    archive.extractall(folder)
+                    (folder / note).write_text(commit, encoding="utf-8")
+                    worker.mcboost_code = ""  # neither the old nor the new one, for a moment
+                    sys.path.insert(0, str(folder))
+                    for name in [m for m in sys.modules if m.split(".")[0] == "pipeline"]:
+                        del sys.modules[name]
+                worker.mcboost_code = code
+
+        cloudpickle.register_pickle_by_value(sys.modules[__name__])
+        return SendPackage()

@@ -54,6 +54,9 @@ class _InThisProcess:
         future.set_result(tasks.compute(task, design, initial, self.on_round))
         return future
 
+    def trouble(self) -> str | None:
+        return None
+
     def stop(self) -> None:
         pass
 
@@ -85,6 +88,9 @@ class _Pool:
             self.executor.shutdown(wait=False, cancel_futures=True)
             self.executor = self._start()
             return self.executor.submit(_compute_here, task, initial)
+
+    def trouble(self) -> str | None:
+        return None
 
     def stop(self) -> None:
         processes = list((self.executor._processes or {}).values())

@@ -1,0 +1,47 @@
+"""Files are written whole or not at all."""
+
+import contextlib
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from pipeline import files
+
+
+def test_failure_leaves_the_earlier_file_and_nothing_else(tmp_path):
+    path = tmp_path / "report.html"
+    files.write_text(path, "good")
+    with contextlib.suppress(RuntimeError), files.replacing(path) as scratch:
+        scratch.write_text("half")
+        raise RuntimeError
+    assert path.read_text() == "good"
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_scratch_keeps_the_suffix_by_which_libraries_know_the_format(tmp_path):
+    with files.replacing(tmp_path / "a.parquet") as scratch:
+        assert scratch.suffix == ".parquet"
+        scratch.write_text("x")
+
+
+@pytest.mark.slow
+def test_limit_on_the_size_of_files_keeps_the_report_and_is_one_sentence(
+    smoke, report_plan, tmp_path
+):
+    before = {p: p.read_bytes() for p in smoke.rglob("*") if p.is_file()}
+    code = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))\n"
+        "from pipeline.cli import main; main()"
+    )
+    lines = [*report_plan(smoke.parent).overrides, "stage=report"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *lines], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("error: output_dir: cannot write to")
+    assert "Traceback" not in done.stderr
+    assert {p: p.read_bytes() for p in smoke.rglob("*") if p.is_file()} == before
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 20000  # the child's limit only
