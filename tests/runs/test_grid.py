@@ -3,13 +3,16 @@
 import io
 import json
 import os
+import pickle
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import Future
 from pathlib import Path
 
 import pandas as pd
@@ -21,6 +24,7 @@ from pipeline.runs import grid, run, tasks
 from pipeline.runs.plan import make_plan
 from pipeline.runs.progress import GridProgress
 from pipeline.runs.store import RunId, RunStore
+from pipeline.runs.workers import dask as dask_workers
 from pipeline.runs.workers.dask import ClusterError
 from pipeline.stages import reproduce
 
@@ -159,6 +163,29 @@ def test_ctrl_c_ends_within_seconds_and_says_how_to_go_on(tmp_path, start, finis
     assert code == 130
     assert "the same command goes on from there" in output
     assert "Traceback" not in output
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGQUIT])
+def test_stopped_worker_does_not_keep_a_driver_from_ending(
+    tmp_path, start, finish, eventually, number
+):
+    process = start(tmp_path, *ENDLESS, start_new_session=True)
+    workers = eventually(lambda: _workers(process.pid))
+    os.kill(workers[0], signal.SIGSTOP)
+    os.kill(process.pid, number)
+    code, output = finish(process, timeout=15)
+    assert code == 130
+    assert "Traceback" not in output
+    eventually(lambda: not any(_alive(pid) for pid in workers), timeout=5)
+
+
+def test_stopped_worker_does_not_outlive_a_killed_driver(tmp_path, start, eventually):
+    process = start(tmp_path, *ENDLESS, start_new_session=True)
+    workers = eventually(lambda: _workers(process.pid))
+    os.kill(workers[0], signal.SIGSTOP)
+    process.kill()
+    process.communicate()
+    eventually(lambda: not any(_alive(pid) for pid in workers), timeout=5)
 
 
 def test_worker_that_is_killed_is_replaced_and_its_run_redone(
@@ -394,3 +421,59 @@ def test_scheduler_that_is_not_there_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr("pipeline.runs.workers.dask.CONNECT_SECONDS", 1)
     with pytest.raises(ClusterError, match=r"grid.scheduler=tcp://127.0.0.1:9: cannot be reached"):
         run_here(tmp_path, "grid.backend=dask", "grid.scheduler='tcp://127.0.0.1:9'")
+
+
+# --- clusters that are none ---
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("tcp://127.0.0.1", "must be the address of a Dask scheduler"),
+        ("foo://127.0.0.1:8786", "must be the address of a Dask scheduler"),
+        ("tcp://127.0.0.1:99999999", "must be the address of a Dask scheduler"),
+    ],
+)
+def test_address_that_cannot_be_is_refused_at_once(address, words):
+    with pytest.raises(ConfigError, match=words):
+        load(["grid.backend=dask", f"grid.scheduler={address}"])
+
+
+@pytest.mark.parametrize(("says", "words"), [(b"", "said nothing"), (b"HTTP/1.1 4", "is no Dask")])
+def test_port_where_something_else_listens_is_no_scheduler(monkeypatch, says, words):
+    monkeypatch.setattr(dask_workers, "CONNECT_SECONDS", 1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        held = []
+
+        def answer():
+            held.append(server.accept()[0])
+            held[0].sendall(says)
+
+        threading.Thread(target=answer, daemon=True).start()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(ClusterError, match=words):
+            dask_workers._require_scheduler(address)
+
+
+def test_outcome_of_other_code_is_refused_and_that_of_ours_comes_through():
+    ours, theirs = Future(), Future()
+    futures = [dask_workers._translated(raw, "abc") for raw in (ours, theirs)]
+    ours.set_result(("abc", pickle.dumps("an outcome")))
+    theirs.set_result(("xyz", b""))
+    assert futures[0].result(timeout=1) == "an outcome"
+    with pytest.raises(ClusterError, match="other code"):
+        futures[1].result(timeout=1)
+
+
+def test_hash_of_the_code_sees_every_byte(monkeypatch, tmp_path):
+    (tmp_path / "pipeline").mkdir()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "manifest.yaml").write_text("")
+    module = tmp_path / "pipeline" / "a.py"
+    monkeypatch.setattr(dask_workers, "ROOT", tmp_path)
+    monkeypatch.setattr(dask_workers, "DATA", tmp_path / "data")
+    codes = []
+    for text in ("x = 1", "x = 2", "x = 1"):
+        module.write_text(text)
+        codes.append(dask_workers._Package().code)
+    assert codes[0] == codes[2] != codes[1]

@@ -104,3 +104,13 @@ def test_safety_is_measured_per_table_and_model(tmp_path):
     assert (means["ours"] <= 1.01 * means["start"]).all()
     assert means.loc["planted, mean", "ours"] < 0.8 * means.loc["planted, mean", "start"]
     assert re.search(r"planted, mean +2400 linear +[\d.]+ +-\d+", done.stdout)
+
+
+def test_attack_in_small_is_survived():
+    done = subprocess.run(
+        [sys.executable, "-m", "scripts.attack", "stores", "tables", "signals", "--tries", "6"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(re.findall(r" 6 tries +6 survived", done.stdout)) == 3
+    assert done.stdout.count("identical: yes") == 2
