@@ -95,8 +95,12 @@ class Study:
                 if (folder / file).exists()
             }
             findings = json.loads((folder / cls.FINDINGS).read_text(encoding="utf-8"))
+            current = "range" in tables["gbdt"] and all("level" in f for f in findings)
         except ValueError as error:
             log.warning("%s cannot be read (%s): stage=theory makes it anew", folder, error)
+            return None
+        if not current:
+            log.warning("%s is of an earlier edition: stage=theory makes it anew", folder)
             return None
         return cls(findings, tables["curves"], tables["exact"], tables["gbdt"],
                    tables.get("income"))  # fmt: skip
