@@ -72,7 +72,7 @@ def main() -> None:
 
 def _check_sweep(overrides: Sequence[str]) -> None:
     """What Hydra would find out with a traceback: a folder it cannot make, a missing Slurm."""
-    folder = Path(load(first_of_sweep(overrides)).output_dir).expanduser() / ".multirun"
+    folder = Path(load(first_of_sweep(overrides)).output_dir) / ".multirun"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

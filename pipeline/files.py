@@ -8,7 +8,7 @@ import shutil
 import socket
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 SCRATCH = ".partial-"
@@ -51,7 +51,8 @@ def sweep(folder: Path) -> None:
         if scratch.is_dir() and not scratch.is_symlink():
             shutil.rmtree(scratch, ignore_errors=True)
         else:
-            scratch.unlink(missing_ok=True)
+            with suppress(OSError):  # somebody else's folder
+                scratch.unlink()
 
 
 def _machine() -> str:

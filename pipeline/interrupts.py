@@ -23,6 +23,7 @@ from types import FrameType
 from pipeline.errors import Interrupted
 
 PR_SET_PDEATHSIG = 1  # of Linux' prctl: a signal when the parent dies
+_followed: set[int] = set()  # leaders that a thread watches already
 MESSAGE = "interrupted; what was stored stays, and the same command goes on"
 
 
@@ -57,6 +58,9 @@ def follow(leader: int) -> None:
 
 def end_with(leader: int) -> None:
     """End this process soon after its parent, ``leader``, is gone."""
+    if leader in _followed:
+        return
+    _followed.add(leader)
 
     def watch() -> None:
         while os.getppid() == leader:
@@ -97,6 +101,9 @@ def noted() -> Iterator[Callable[[], bool]]:
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
+    if hasattr(signal, "SIGALRM"):  # a reader that does not read must not keep us
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(2)
     with contextlib.suppress(Exception):  # may be in the middle of a write to the same stream
         sys.stdout.flush()
     with contextlib.suppress(Exception):  # or the stream may be gone

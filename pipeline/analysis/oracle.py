@@ -69,7 +69,7 @@ def measure(plan: Plan) -> pd.DataFrame:
                 "seed": run.seed,
                 "factor": factor(rounds["gap"].to_numpy(np.float64)[1:]),
                 "distinct_start": sizes["distinct_f0"] / sizes["n_train"],
-                "distinct_end": sizes["distinct_last"] / sizes["n_train"],
+                "distinct_end": sizes.get("distinct_last", np.nan) / sizes["n_train"],
             }
             | {
                 f"{name}_{when}": row[column]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 SLUG = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 LONGEST_NAME = 100  # characters; file systems allow some 255, with what is added to them
@@ -27,6 +27,10 @@ Values = Annotated[tuple[int | float | str, ...], Field(strict=False, min_length
 VARIABLE = (
     "boosting.", "strategy.", "initial.", "audit.trees", "audit.depth", "dataset.test_size",
 )  # fmt: skip
+
+
+def _expanded(path: str) -> str:
+    return str(Path(path).expanduser())
 
 
 class Section(BaseModel):
@@ -302,7 +306,9 @@ class Config(Section):
     boosting: Boosting
     initial: Initial
     grid: Grid
-    output_dir: str = Field(min_length=1, description="a folder for results")
+    output_dir: Annotated[str, AfterValidator(_expanded)] = Field(
+        min_length=1, description="a folder for results"
+    )
 
 
 GROUPS = ("dataset", "strategy", "engine", "audit", "experiment")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Container
 from typing import Any
 
@@ -17,6 +18,8 @@ import pandas as pd
 
 from pipeline.datasets.manifest import OpenmlSpec, TableSpec
 from pipeline.errors import DataError
+
+log = logging.getLogger("pipeline")
 
 MISSING_LEVEL = "?"
 # Kinds of values by pandas' names: numbers in a column of objects, and what is neither number nor
@@ -104,13 +107,19 @@ def _odd(column: pd.Series[Any], kind: str) -> str | None:
     if kind == "mixed" and any(isinstance(v, list | dict | np.ndarray) for v in column):
         return "lists or records"
     if kind == "string":
-        words = column.dropna()
-        levels = pd.Series(words.unique())
-        numeric = pd.to_numeric(levels, errors="coerce").notna()
-        if len(levels) >= FEW_LEVELS and MOSTLY <= numeric.mean() < 1:
-            example = levels[~numeric].iloc[0]
-            return f"numbers but for some cells (such as {str(example)[:20]!r})"
+        _point_out_numbers(column)
     return None
+
+
+def _point_out_numbers(column: pd.Series[Any]) -> None:
+    """Say so if words are nearly all numbers: codes perhaps, perhaps a slip in some cells."""
+    levels = pd.Series(column.dropna().unique())
+    numeric = pd.to_numeric(levels, errors="coerce").notna()
+    if len(levels) >= FEW_LEVELS and MOSTLY <= numeric.mean() < 1:
+        log.warning(
+            "column %r holds numbers but for some cells (such as %r) and is taken for words",
+            column.name, str(levels[~numeric].iloc[0])[:20],
+        )  # fmt: skip
 
 
 def _as_numbers(column: pd.Series[Any]) -> pd.Series[Any]:

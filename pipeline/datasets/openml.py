@@ -47,7 +47,7 @@ def _intact(cached: Path) -> bool:
     """Whether a table is in the cache as it was downloaded; see `_digest_file`."""
     try:
         return _digest_file(cached).read_text() == hashlib.sha256(cached.read_bytes()).hexdigest()
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 
@@ -97,6 +97,10 @@ def _download(number: int, server: str, timeout: float, destination: Path) -> No
         digest = hashlib.sha256(partial.read_bytes()).hexdigest()
         files.write_text(_digest_file(destination), digest)
         partial.replace(destination)
+    except OSError as error:
+        raise DataError(
+            f"{what}: cannot write to {destination.parent} ({error.strerror})"
+        ) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

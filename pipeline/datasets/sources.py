@@ -49,6 +49,8 @@ def fetch(dataset: Dataset, cache: Path = openml.CACHE) -> RawTable:
         frame, origin = _from_sklearn(dataset.label), "scikit-learn"
     else:
         frame, origin = read_bundled(dataset.label), "bundled snapshot"
+    if frame.empty:
+        raise DataError(f"{origin}: has no rows")
     table = canonicalise(frame, spec, dataset.drop)
     digest = content_hash(table)
     if spec is not None and digest != spec.content_sha256:
@@ -117,7 +119,7 @@ def _from_sklearn(name: str) -> pd.DataFrame:
 def _from_file(path: Path) -> pd.DataFrame:
     suffix = path.suffix.lower()
     try:
-        frame = pd.read_parquet(path) if suffix == ".parquet" else _from_csv(path)
+        return pd.read_parquet(path) if suffix == ".parquet" else _from_csv(path)
     except DataError:
         raise
     except UnicodeDecodeError:
@@ -125,9 +127,6 @@ def _from_file(path: Path) -> pd.DataFrame:
     except Exception as error:  # readers raise many kinds; the user needs the file's name
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{path.name} cannot be read as {suffix[1:]}: {reason}") from None
-    if frame.empty:
-        raise DataError(f"{path.name}: has no rows")
-    return frame
 
 
 def _from_csv(path: Path) -> pd.DataFrame:

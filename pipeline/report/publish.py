@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,10 @@ from pipeline.report.picture import Picture
 from pipeline.runs.plan import Plan
 from pipeline.theory import figures as theory_figures
 from pipeline.theory.study import Study
+
+log = logging.getLogger("pipeline")
+
+LEAVES = "leaf_indicators"
 
 
 def publish(plan: Plan, evidence: Evidence, wall_seconds: float | None = None) -> list[Claim]:
@@ -74,24 +79,37 @@ def _theory(folder: Path, evidence: Evidence) -> Chapter | None:
     study = Study.read(folder)
     if study is None:
         return None
-    names = theory_figures.draw_all(study, evidence, folder / "figures")
+    if not set(evidence.datasets) <= set(study.widths):
+        log.warning("%s is of other datasets: stage=theory makes it anew", folder)
+        return None
+    leaves = _of_leaf_indicators(evidence)
+    names = theory_figures.draw_all(study, evidence, leaves, folder / "figures")
     points = errata.make_errata(study.findings)
     files.write_text(folder / "errata.html", errata.as_html(points))
     files.write_text(folder / "errata.md", errata.as_markdown(points))
-    certificates = certificate_table(evidence, study.widths, study.largest)
-    _write_table(folder / "certificates.csv", certificates)
+    certificates = pd.DataFrame()
+    if leaves is not None:
+        certificates = certificate_table(leaves, study.widths, study.largest)
+        _write_table(folder / "certificates.csv", certificates)
     pictures = [Picture.of(folder / "figures", name) for name in names]
     return make_chapter(study, pictures, certificates, sum(n for _, n in points.tally))
+
+
+def _of_leaf_indicators(evidence: Evidence) -> Evidence | None:
+    """The runs with the one reading that can be certified, if they recorded it."""
+    reading = evidence.records[0]["config"]["audit"]["reading"]
+    if reading == LEAVES:
+        return evidence
+    return evidence.under(LEAVES) if f"mce_test_{LEAVES}" in evidence.rounds else None
 
 
 def _oracle(plan: Plan) -> OracleChapter | None:
     """The experiments on trees per round, if they are beside this one."""
     beside = plan.store.root.parent
     full, fewer = (oracle.table_file(beside / name) for name in (oracle.NAME, oracle.BY_ROWS))
-    if not full.exists():
+    runs, reduced = (_runs_of(file, plan) for file in (full, fewer))
+    if runs is None:
         return None
-    runs = pd.read_csv(full)
-    reduced = pd.read_csv(fewer) if fewer.exists() else None
     folder = plan.store.root / "figures"
     names, titles = [oracle.NAME], plain(plan.titles)
     with styled():
@@ -102,6 +120,19 @@ def _oracle(plan: Plan) -> OracleChapter | None:
             names.append(oracle.BY_ROWS)
     pictures = [Picture.of(folder, name) for name in names]
     return OracleChapter.of(runs, reduced, plan.titles, pictures)
+
+
+def _runs_of(file: Path, plan: Plan) -> pd.DataFrame | None:
+    """The rows of an experiment's table that are of this plan's datasets, if there are any."""
+    if not file.is_file():
+        return None
+    try:
+        runs = pd.read_csv(file)
+        runs = runs[runs["dataset"].isin(list(plan.titles))]
+        return None if runs.empty or not set(oracle.AXES) <= set(runs) else runs
+    except (ValueError, KeyError) as error:
+        log.warning("%s cannot be read (%s): stage=oracle makes it anew", file, error)
+        return None
 
 
 def _again(plan: Plan) -> str:

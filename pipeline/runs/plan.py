@@ -76,7 +76,7 @@ def make_plan(config: Config, overrides: Sequence[str] = ()) -> Plan:
         pairs, seeds = load_pairs(config, overrides), config.experiment.seeds
     else:
         pairs, seeds = {(config.dataset.label, config.strategy.name): config}, (config.seed,)
-    store = RunStore(Path(config.output_dir).expanduser() / config.experiment.name)
+    store = RunStore(Path(config.output_dir) / config.experiment.name)
     return Plan(config, tuple(overrides), pairs, seeds, store)
 
 

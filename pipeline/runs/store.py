@@ -133,7 +133,7 @@ class RunStore:
         for other in sorted(folder.glob(f"seed={run.seed:03d}-*")):
             try:
                 differences = differing(run.key, _read(other).record["key"])
-            except (CorruptRun, AttributeError):
+            except CorruptRun:
                 continue
             if differences and (best is None or len(differences) < len(best)):
                 best = differences
@@ -219,10 +219,13 @@ class RunStore:
 
     def _set_aside(self, folder: Path) -> None:
         """Remove a damaged run; with files of somebody else in it, move it out of the way."""
-        if {p.name for p in folder.iterdir()} <= {"rounds.csv", "run.json"}:
-            shutil.rmtree(folder)
-        else:
-            folder.rename(folder.with_name(f"damaged-{files.scratch_name().lstrip('.')}"))
+        aside = folder.with_name(f"damaged-{files.scratch_name().lstrip('.')}")
+        try:
+            folder.rename(aside)
+        except FileNotFoundError:
+            return  # another driver was quicker
+        if {p.name for p in aside.iterdir()} <= {"rounds.csv", "run.json"}:
+            shutil.rmtree(aside, ignore_errors=True)
 
     def _initial_path(self, dataset: str, seed: int, key: Key) -> Path:
         return self.root / "initial" / dataset / f"seed={seed:03d}-{key_hash(key)}.npz"
@@ -262,9 +265,11 @@ def _verified(folder: Path) -> tuple[bytes, dict[str, Any]]:
         raise CorruptRun(f"{folder}: run.json does not match its checksum")
     if _sha256(csv) != record.get("rounds_sha256"):
         raise CorruptRun(f"{folder}: rounds.csv does not match its checksum")
-    if not isinstance(record.get("key"), dict):
-        raise CorruptRun(f"{folder}: run.json has no key")
-    rounds = record["key"].get("boosting", {}).get("rounds")
+    key = record.get("key")
+    boosting = key.get("boosting", {}) if isinstance(key, dict) else None
+    if not isinstance(boosting, dict) or not isinstance(boosting.get("rounds", 0), int):
+        raise CorruptRun(f"{folder}: run.json has no key, or an odd one")
+    rounds = boosting.get("rounds")
     if rounds is not None and csv.count(b"\n") != rounds + 2:  # names, round 0 and the others
         raise CorruptRun(f"{folder}: rounds.csv does not have {rounds} rounds")
     return csv, record

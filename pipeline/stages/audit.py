@@ -22,6 +22,7 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.report import audit as page
 from pipeline.report.publish import command_of
 from pipeline.runs.compilation import compile_kernels
+from pipeline.runs.keys import key_hash
 from pipeline.runs.plan import Plan
 from pipeline.runs.run import fit_initial
 from pipeline.runs.store import Initial, clear_errors
@@ -76,9 +77,8 @@ def _file(plan: Plan, predictions: tuple[str, ...]) -> page.Chapter:
 
 def _forests(plan: Plan) -> Iterator[page.Chapter]:
     """The initial forest of each dataset on the test rows of the first seed."""
-    for task in plan.tasks():
-        if task.seed != plan.seeds[0]:
-            continue
+    first = (task for task in plan.tasks() if task.seed == plan.seeds[0])
+    for task in {key_hash(task.initial_key): task for task in first}.values():
         config = task.configs[0]
         dataset, design = config.dataset, plan.library.design(config.dataset)
         _, test = split_rows(len(design.y), dataset, config.seed)

@@ -14,6 +14,7 @@ from pipeline.errors import ConfigError
 from pipeline.runs.plan import Plan
 from pipeline.runs.store import clear_errors
 from pipeline.stages import run
+from pipeline.stages.report import FEWEST_ROUNDS
 
 
 def main(plan: Plan) -> None:
@@ -57,4 +58,9 @@ def _require(plan: Plan) -> None:
         raise ConfigError(
             "stage=oracle: needs experiment=oracle, or a grid of strategy unit whose "
             f"experiment.vary has {oracle.TREES} and {oracle.ETA}"
+        )
+    if plan.config.boosting.rounds < FEWEST_ROUNDS:
+        raise ConfigError(
+            f"stage=oracle: boosting.rounds={plan.config.boosting.rounds}: must be at least "
+            f"{FEWEST_ROUNDS}"
         )

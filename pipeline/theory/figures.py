@@ -34,8 +34,11 @@ from pipeline.theory.instances import SMOOTH
 from pipeline.theory.study import Study
 
 
-def draw_all(study: Study, evidence: Evidence, folder: Path) -> list[str]:
-    """Write the chapter's figures; gives their names in order."""
+def draw_all(study: Study, evidence: Evidence, leaves: Evidence | None, folder: Path) -> list[str]:
+    """Write the chapter's figures; gives their names in order.
+
+    leaves : the same runs with the errors of leaf indicators, of which certificates speak.
+    """
     titles = plain(evidence.titles)
     evidence = replace(evidence, titles=titles)
     drawn: dict[str, Callable[[], Figure]] = {
@@ -48,8 +51,10 @@ def draw_all(study: Study, evidence: Evidence, folder: Path) -> list[str]:
         "theory_weights": lambda: weights(_Curves(study.curves, "weights")),
         "theory_quadratic": lambda: quadratic(_Curves(study.curves, "quadratic")),
         "theory_error": lambda: error(evidence, study.gbdt),
-        "theory_certificate": lambda: certificate(evidence, study.widths),
     }
+    if leaves is not None:
+        certain = replace(leaves, titles=titles)
+        drawn["theory_certificate"] = lambda: certificate(certain, study.widths)
     if study.income is not None:
         rounds = study.income
         drawn["income"] = lambda: income(rounds)

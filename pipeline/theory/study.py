@@ -161,13 +161,15 @@ def gbdt_rounds(config: Config, ground: CommonGround) -> Iterator[dict[str, Any]
     """ε_t of the rounds of a Unit run with the paper's GBDT, and f_t's values per row.
 
     ε_t and the gap are in units of the target, √(2ε_t/n) and ‖Δ_t‖/(η√n), as they enter the bound.
-    ``largest`` is that of |y − f_t| on the test rows, ``range`` the width of the target's range.
+    ``largest`` is that of |y − f_t| and |y − f_{t+1}| on the test rows, ``range`` the width of the
+    target's range.
     """
     X, y, f = ground.split.X_train, ground.split.y_train, ground.initial.train
     y_test, f_test = ground.split.y_test, ground.initial.test
     eta, n = config.boosting.eta, len(y)
     for step in boost(y, f, config.boosting.rounds, eta, Unit(), ground.fit_round):
         epsilon = oracle_error(X, f, y - f, (step.f - f) / eta)
+        after = advance(f_test, ground.split.X_test, step, eta)
         yield {
             "dataset": config.dataset.label,
             "round": step.t,
@@ -176,10 +178,10 @@ def gbdt_rounds(config: Config, ground: CommonGround) -> Iterator[dict[str, Any]
             "epsilon_low": np.sqrt(2 * epsilon.low / n),
             "epsilon_high": np.sqrt(2 * epsilon.high / n),
             "mce": ground.auditor_train.error(y=y, prediction=f),
-            "largest": np.abs(y_test - f_test).max(),
+            "largest": max(np.abs(y_test - f_test).max(), np.abs(y_test - after).max()),
             "range": np.ptp(np.concatenate([y, y_test])),
         }
-        f, f_test = step.f, advance(f_test, ground.split.X_test, step, eta)
+        f, f_test = step.f, after
 
 
 def _ground(plan: Plan, config: Config) -> CommonGround:

@@ -349,7 +349,6 @@ OTHERS = {
     "durations": pd.to_timedelta(np.arange(25), unit="h"),
     "lists or records": [[i] for i in range(25)],
     "bytes": [bytes([i]) for i in range(25)],
-    "numbers but for some cells": [*map(str, range(24)), "oops"],
 }
 
 
@@ -362,6 +361,13 @@ def test_column_that_is_neither_number_nor_level_is_refused_and_can_be_left_out(
         fetch(dataset("file", *lines))
     table = fetch(dataset("file", *lines, "dataset.drop=[c]"))
     assert list(table.frame.columns) == ["c", "y"]
+
+
+def test_words_that_are_nearly_all_numbers_are_pointed_out(dataset, tmp_path, caplog):
+    frame = pd.DataFrame({"c": [*map(str, range(24)), "oops"], "y": np.arange(25.0)})
+    with caplog.at_level("WARNING", logger="pipeline"):
+        fetch(dataset("file", *file_of(tmp_path, frame)))
+    assert "column 'c' holds numbers but for some cells (such as 'oops')" in caplog.text
 
 
 def test_decimals_and_large_integers_are_numbers(dataset, tmp_path):

@@ -204,7 +204,14 @@ def sealed(store, folder, **change):
 
 @pytest.mark.parametrize(
     "change",
-    [{"key": None}, {"key": [1]}, {"rounds_sha256": None}, {"key": {"boosting": {"rounds": 7}}}],
+    [
+        {"key": None},
+        {"key": [1]},
+        {"rounds_sha256": None},
+        {"key": {"boosting": {"rounds": 7}}},
+        {"key": {"boosting": []}},
+        {"key": {"boosting": {"rounds": "1"}}},
+    ],
 )
 def test_record_that_lacks_what_it_should_hold_is_damaged(store, change):
     folder = store.save(run_id(), rounds(), {})

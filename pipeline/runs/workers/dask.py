@@ -38,6 +38,7 @@ from pipeline.runs.tasks import Outcome, Task
 from pipeline.runs.workers.base import Workers
 
 CONNECT_SECONDS = 15
+ASK_SECONDS = 5.0  # between questions about silent workers, and for an answer
 LARGEST_GREETING = 2**20  # bytes; a Dask scheduler's is some hundred
 
 
@@ -52,6 +53,7 @@ class _DaskWorkers:
         self.client, self.package = client, package
         self.scheduler, self.patience = str(grid.scheduler), grid.patience
         self.executor = client.get_executor(retries=2)
+        self.asked = 0.0
         # As results of tasks, and not scattered, so that the scheduler can make them again when
         # the only worker that holds one dies.
         self.handles = {
@@ -64,6 +66,7 @@ class _DaskWorkers:
         return sum(int(worker["nthreads"]) for worker in self._workers().values()) + 1
 
     def submit(self, task: Task, initial: Initial | None) -> Future[Outcome]:
+        self._require_scheduler()
         raw = self.executor.submit(
             _compute_there,
             self.package.code,
@@ -73,28 +76,39 @@ class _DaskWorkers:
         return _translated(raw, self.package.code)
 
     def trouble(self) -> str | None:
+        self._require_scheduler()
+        workers = self._workers()
+        if not workers:
+            return "no worker is left; waiting for one"
+        now = time.time()
+        if any(now - float(worker["last_seen"]) > self.patience for worker in workers.values()):
+            dropped = self._drop_silent()
+            if dropped:
+                return (
+                    f"no sign of life from {', '.join(dropped)} for "
+                    f"grid.patience={self.patience:g} s; its tasks go to others"
+                )
+        return None
+
+    def _drop_silent(self) -> list[str]:
+        """Ask the scheduler, whose clock counts, to give up silent workers; not too often."""
+        if time.monotonic() - self.asked < ASK_SECONDS:
+            return []
+        self.asked = time.monotonic()
+        try:
+            return self.client.sync(
+                self.client._run_on_scheduler, _drop_silent, self.patience,
+                callback_timeout=ASK_SECONDS,
+            )  # fmt: skip
+        except Exception:  # it is busy, or closing; there will be another time
+            return []
+
+    def _require_scheduler(self) -> None:
         if self.client.status in {"closed", "closing"}:
             raise ClusterError(
                 f"grid.scheduler={self.scheduler}: the scheduler is gone; what was stored stays, "
                 "and the same command goes on"
             )
-        workers = self._workers()
-        if not workers:
-            return "no worker is left; waiting for one"
-        silent = [
-            address
-            for address, worker in workers.items()
-            if time.time() - float(worker["last_seen"]) > self.patience
-        ]
-        for address in silent:
-            with contextlib.suppress(Exception):  # the scheduler may drop it at the same time
-                self.client.run_on_scheduler(_drop, address)
-        if silent:
-            return (
-                f"no sign of life from {', '.join(silent)} for grid.patience={self.patience:g} s; "
-                "its tasks go to others"
-            )
-        return None
 
     def stop(self) -> None:
         with contextlib.suppress(Exception):  # whatever state the connection is in
@@ -132,8 +146,15 @@ def cluster(grid: Grid, designs: Mapping[str, Design]) -> Iterator[Workers]:
                 f"grid.scheduler={scheduler}: no worker joined within {CONNECT_SECONDS} s"
             ) from None
         package = _Package()
-        client.register_plugin(package.plugin())
-        yield _DaskWorkers(client, grid, package, designs)
+        try:
+            client.register_plugin(package.plugin())
+            workers = _DaskWorkers(client, grid, package, designs)
+        except Exception as error:  # a worker's full disk, a scheduler that dies just now
+            raise ClusterError(
+                f"grid.scheduler={scheduler}: the workers cannot be made ready "
+                f"({type(error).__name__}: {error})"
+            ) from None
+        yield workers
 
 
 @contextmanager
@@ -207,9 +228,18 @@ def _compute_there(code: str, design: bytes, work: bytes) -> tuple[str, bytes]:
     return worker.mcboost_code, outcome
 
 
-async def _drop(address: str, dask_scheduler: Any) -> None:
-    """Let the scheduler forget a worker; its tasks go to others, and it may come back."""
-    await dask_scheduler.remove_worker(address, stimulus_id="silent", close=False)
+async def _drop_silent(patience: float, dask_scheduler: Any) -> list[str]:
+    """Have the scheduler forget silent workers; their tasks go to others."""
+    import time
+
+    silent = [
+        address
+        for address, worker in dask_scheduler.workers.items()
+        if time.time() - worker.last_seen > patience
+    ]
+    for address in silent:
+        await dask_scheduler.remove_worker(address, stimulus_id="silent", close=False)
+    return silent
 
 
 def _translated(raw: Future[tuple[str, bytes]], code: str) -> Future[Outcome]:
@@ -265,6 +295,9 @@ class _Package:
                 import zipfile
                 from pathlib import Path
 
+                if getattr(worker, "mcboost_code", None) == code:
+                    return
+                worker.mcboost_code = ""  # neither the old nor the new one, for a moment
                 archive = zipfile.ZipFile(io.BytesIO(payload))
                 found = importlib.util.find_spec("pipeline")
                 here = Path(str(found.origin)).parents[1] if found and found.origin else Path()
@@ -275,10 +308,10 @@ class _Package:
                     folder = Path(worker.local_directory) / f"mcboost-replication-{code[:16]}"
                     archive.extractall(folder)
                     (folder / note).write_text(commit, encoding="utf-8")
-                    worker.mcboost_code = ""  # neither the old nor the new one, for a moment
                     sys.path.insert(0, str(folder))
-                    for name in [m for m in sys.modules if m.split(".")[0] == "pipeline"]:
-                        del sys.modules[name]
+                # Also where the files are the same: they may have been others when imported.
+                for name in [m for m in sys.modules if m.split(".")[0] == "pipeline"]:
+                    del sys.modules[name]
                 worker.mcboost_code = code
 
         cloudpickle.register_pickle_by_value(sys.modules[__name__])
