@@ -107,7 +107,7 @@ def ended_well(child: subprocess.Popen[str], within: float, allowed: Sequence[in
     except subprocess.TimeoutExpired:
         return f"still there after {within:g} s"
     if "Traceback" in output:
-        return f"traceback: {output.strip().splitlines()[-1]}"
+        return f"traceback: {output.strip().splitlines()[-1][:200]}"
     if child.returncode not in allowed:
         return f"status {child.returncode}: {output.strip().splitlines()[-1:]}"
     deadline = time.monotonic() + 5

@@ -66,17 +66,18 @@ class _DaskWorkers:
         return sum(int(worker["nthreads"]) for worker in self._workers().values()) + 1
 
     def submit(self, task: Task, initial: Initial | None) -> Future[Outcome]:
-        self._require_scheduler()
-        raw = self.executor.submit(
-            _compute_there,
-            self.package.code,
-            self.handles[task.dataset],
-            pickle.dumps((task, initial)),
-        )
+        work = pickle.dumps((task, initial))
+        try:
+            raw = self.executor.submit(
+                _compute_there, self.package.code, self.handles[task.dataset], work
+            )
+        except Exception:  # what a closed client raises holds the whole message
+            raise ClusterError(self._gone()) from None
         return _translated(raw, self.package.code)
 
     def trouble(self) -> str | None:
-        self._require_scheduler()
+        if self.client.status in {"closed", "closing"}:
+            raise ClusterError(self._gone())
         workers = self._workers()
         if not workers:
             return "no worker is left; waiting for one"
@@ -103,12 +104,11 @@ class _DaskWorkers:
         except Exception:  # it is busy, or closing; there will be another time
             return []
 
-    def _require_scheduler(self) -> None:
-        if self.client.status in {"closed", "closing"}:
-            raise ClusterError(
-                f"grid.scheduler={self.scheduler}: the scheduler is gone; what was stored stays, "
-                "and the same command goes on"
-            )
+    def _gone(self) -> str:
+        return (
+            f"grid.scheduler={self.scheduler}: the scheduler is gone; what was stored stays, and "
+            "the same command goes on"
+        )
 
     def stop(self) -> None:
         with contextlib.suppress(Exception):  # whatever state the connection is in
