@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import logging
 import pickle
 import socket
 import struct
@@ -130,6 +131,9 @@ def cluster(grid: Grid, designs: Mapping[str, Design]) -> Iterator[Workers]:
             "grid.backend=dask: needs the extra 'dask'; install it with "
             "pip install -c requirements.lock -e '.[dask]'"
         ) from None
+    for name in ("distributed", "tornado", "asyncio", "concurrent.futures"):
+        # What they log of a cluster that dies, with tracebacks, is said here in a sentence.
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     _require_scheduler(scheduler)
     try:
         client: Any = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
