@@ -23,7 +23,6 @@ SMALL = (
     "experiment=smoke", "experiment.datasets=[diabetes,german]", "experiment.seeds=[0,1,2]",
     "boosting.rounds=4", "boosting.trees=30", "initial.trees=10",
 )  # fmt: skip
-PATIENCE = 60.0  # seconds in which whatever was attacked must have ended
 AT_ONCE = 2  # attacks with processes of their own
 
 
