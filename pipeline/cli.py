@@ -26,6 +26,7 @@ from pipeline.config.compose import (
     load,
     typed,
 )
+from pipeline.config.overrides import SEARCH_PATH, folders, readable, with_search_path
 from pipeline.config.schema import GROUPS, Config, leaves
 from pipeline.errors import Interrupted, UserError
 from pipeline.paths import CONF
@@ -40,6 +41,7 @@ EXAMPLES = """\
   python -m pipeline experiment=paper                            the paper's grid
   python -m pipeline -m dataset=german,adult 'seed=range(0,20)'  a Hydra sweep
   python -m pipeline dataset=adult stage=preprocess              look at a design matrix
+  python -m pipeline strategy=custom strategy.target=my_module.Halfway
   python -m pipeline dataset=file dataset.path=my.csv dataset.target=price
   python -m pipeline dataset=openml dataset.id=44977 dataset.target=medianHouseValue"""
 
@@ -51,23 +53,39 @@ def main() -> None:
     os.environ[DRIVER] = str(os.getpid())
     streams.tolerate_broken_streams()
     args = get_args_parser().parse_intermixed_args()
-    # Hydra itself wants all overrides in one row.
-    sys.argv[1:] = [a for a in sys.argv[1:] if a not in args.overrides] + args.overrides
-    if args.help:
-        print(help_text())
-        return
     try:
+        overrides = with_search_path(readable(args.overrides), args.config_dir)
+        if args.help:
+            print(help_text(overrides))
+            return
+        _rewrite_arguments(args.overrides, overrides)
         if not (args.hydra_help or args.info or args.shell_completion):
-            check_overrides(args.overrides, multirun=args.multirun)
+            check_overrides(overrides, multirun=args.multirun)
         if args.multirun:
-            _check_sweep(args.overrides)
+            _check_sweep(overrides)
             _hydra_main()
         else:
             os.environ["HYDRA_FULL_ERROR"] = "1"  # an error reaches us instead of being printed
-            with explained():
+            with explained(overrides):
                 _hydra_main()
     except UserError as error:
         _fail(error)
+
+
+def _rewrite_arguments(given: Sequence[str], overrides: Sequence[str]) -> None:
+    """Hydra reads ``sys.argv`` itself; it wants all overrides in one row.
+
+    Its flag ``--config-dir`` is among the overrides by now, as a search path.
+    """
+    flags, skip = [], False
+    for argument in sys.argv[1:]:
+        if skip or argument in given:
+            skip = False
+        elif argument.startswith(("--config-dir", "-cd")):
+            skip = argument in {"--config-dir", "-cd"}  # the folder is an argument of its own
+        else:
+            flags.append(argument)
+    sys.argv[1:] = [*flags, *overrides]
 
 
 def _check_sweep(overrides: Sequence[str]) -> None:
@@ -85,14 +103,18 @@ def _check_sweep(overrides: Sequence[str]) -> None:
 
 
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
-def _hydra_main(raw: DictConfig) -> None:
+def _hydra_main(raw: DictConfig) -> float | None:
     interrupts.end_at_once()  # here too, because a launcher's processes start here
     if str(os.getppid()) == os.environ.get(DRIVER):
         interrupts.end_with(os.getppid())  # joblib's would outlive a killed driver by minutes
     streams.tolerate_broken_streams()
     _log_to_stderr()
+    given = HydraConfig.get().overrides
+    searched = [line for line in given.hydra if line.startswith(f"{SEARCH_PATH}=")]
+    # A strategy of one's own lies here, or beside one's own configs.
+    sys.path[:0] = [str(p) for p in (Path.cwd(), *folders(searched)) if str(p) not in sys.path]
     try:
-        run_stage(typed(raw), tuple(HydraConfig.get().overrides.task))
+        return run_stage(typed(raw), (*searched, *given.task))
     except UserError as error:
         if HydraConfig.get().mode == RunMode.MULTIRUN and not isinstance(error, Interrupted):
             # Hydra shows the first failure of a sweep only; each job reports its own.
@@ -101,27 +123,36 @@ def _hydra_main(raw: DictConfig) -> None:
         _fail(error)
 
 
-def run_stage(config: Config, overrides: tuple[str, ...]) -> None:
-    """Do what ``stage=`` asks for with the plan that ``overrides`` make."""
+def run_stage(config: Config, overrides: tuple[str, ...]) -> float | None:
+    """Do what ``stage=`` asks for with the plan that ``overrides`` make.
+
+    Gives what a sweeper may minimise, if the stage has such a thing.
+    """
     # Imported here so that --help and a wrong key answer at once.
     from pipeline.runs.plan import make_plan
 
     stage = import_module(f"pipeline.stages.{config.stage}")
-    stage.main(make_plan(config, overrides))
+    return stage.main(make_plan(config, overrides))
 
 
-def help_text() -> str:
-    """What ``--help`` prints: the menu, every key and what it allows, and examples."""
+def help_text(overrides: Sequence[str] = ()) -> str:
+    """What ``--help`` prints: the menu, every key and what it allows, and examples.
+
+    overrides : of which a search path adds to the menu.
+    """
     defaults = load()
     width = max(len(key) for key, _ in leaves())
-    menu = "\n".join(f"  {group:<{width}}  {', '.join(choices(group))}" for group in GROUPS)
-    launchers = ", ".join(choices("hydra/launcher"))
+    menu = "\n".join(
+        f"  {group:<{width}}  {', '.join(choices(group, overrides))}" for group in GROUPS
+    )
+    launchers = ", ".join(choices("hydra/launcher", overrides))
     keys = "\n".join(f"  {key:<{width}}  {text}{_default(defaults, key)}" for key, text in leaves())
     return (
         "Replication of 'On the Convergence of Multicalibration Gradient Boosting'.\n\n"
         "usage: python -m pipeline [-m] [KEY=VALUE ...]\n\n"
         f"{EXAMPLES}\n\n"
-        "Menus (GROUP=CHOICE; each choice is a file in conf/GROUP/):\n"
+        "Menus (GROUP=CHOICE; each choice is a file in conf/GROUP/, or in a folder of your own\n"
+        "with the same groups: --config-dir FOLDER):\n"
         f"{menu}\n  {'hydra/launcher':<{width}}  {launchers} (with -m)\n\n"
         "Keys (KEY=VALUE), what they must be, and the default:\n"
         f"{keys}\n\n"

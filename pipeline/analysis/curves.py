@@ -13,11 +13,12 @@ import numpy as np
 import pandas as pd
 
 from pipeline.analysis.paper import TEST_SHARE
-from pipeline.analysis.style import STRATEGIES
+from pipeline.analysis.style import STRATEGIES, Look, looks
 from pipeline.boosting.arrays import Flags, Floats, Ints
 
 N_BOOTSTRAP = 2000
 FLOOR, SQUARE = "mce_floor_test", "mce2_debiased_test"  # columns of the test MCE's noise
+NEAR_ONE = 0.985  # from here on two digits say too little of an R²
 ROUNDING = 1e-12  # relative rises of a loss below this are rounding
 
 
@@ -66,10 +67,21 @@ class Runs:
         """The datasets at hand, in order."""
         return [d for d in self.titles if (self.rounds["dataset"] == d).any()]
 
-    @property
+    @cached_property
     def strategies(self) -> list[str]:
-        """The strategies at hand, in the paper's order."""
-        return [s for s in STRATEGIES if (self.rounds["strategy"] == s).any()]
+        """The strategies at hand: the paper's in its order, then others as they come."""
+        found = list(self.rounds["strategy"].drop_duplicates())
+        return [s for s in STRATEGIES if s in found] + [s for s in found if s not in STRATEGIES]
+
+    @property
+    def base(self) -> str:
+        """The strategy that is shown where only one is: Unit, if it is there."""
+        return "unit" if "unit" in self.strategies else self.strategies[0]
+
+    @cached_property
+    def looks(self) -> dict[str, Look]:
+        """How each strategy is drawn."""
+        return looks(self.strategies)
 
     @property
     def n_rounds(self) -> int:
@@ -113,6 +125,13 @@ def fit_tail(gaps: Floats, start: int) -> LineFit:
     return LineFit(start, float(slope), float(intercept), float(r2))
 
 
+def rounded_r2(r2: float) -> str:
+    """R² with two digits; close to 1 with three, or as many as tell it from 1."""
+    if not NEAR_ONE <= r2 < 1:
+        return f"{r2:.2f}"
+    return f"{r2:.{min(max(3, int(np.ceil(-np.log10(1 - r2)))), 6)}f}"
+
+
 def best_round(curves: Floats, first: int = 0) -> int:
     """The round from ``first`` on at which the mean over seeds is smallest (the first such)."""
     return first + int(curves.mean(axis=0)[first:].argmin())
@@ -135,9 +154,9 @@ def resamples(n_seeds: int, n: int = N_BOOTSTRAP) -> Ints:
     return np.random.default_rng(0).integers(0, n_seeds, (n, n_seeds))
 
 
-def bootstrap_best_rounds(curves: Floats, n: int = N_BOOTSTRAP) -> Ints:
-    """The best round of each of ``n`` bootstrap samples of the seeds."""
-    return curves[resamples(len(curves), n)].mean(axis=1).argmin(axis=1)
+def bootstrap_best_rounds(curves: Floats, n: int = N_BOOTSTRAP, first: int = 0) -> Ints:
+    """The best round from ``first`` on of each of ``n`` bootstrap samples of the seeds."""
+    return first + curves[resamples(len(curves), n), first:].mean(axis=1).argmin(axis=1)
 
 
 def bootstrap_interval(

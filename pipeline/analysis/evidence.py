@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from pipeline.analysis.table1 import table_of_runs
 from pipeline.errors import UserError
 from pipeline.runs.plan import Plan
 from pipeline.runs.store import CorruptRun, RunId, StoredRun
+from pipeline.runs.strategies import identity
 
 SIDES = ("train", "test")
 DEBIASED = "debiased"
@@ -31,12 +33,14 @@ class Evidence(Runs):
     eta : the step size of the runs.
     table1 : the frame of `pipeline.analysis.table1`.
     records : the runs' ``run.json``.
+    first : the first round that may be the best one; 0 if the initial predictor may be.
     """
 
     sizes: pd.DataFrame
     eta: float
     table1: pd.DataFrame
     records: Sequence[Mapping[str, Any]] = ()
+    first: int = 0
 
     def title(self, dataset: str) -> str:
         """A dataset's display name."""
@@ -79,7 +83,7 @@ def with_noise_floor(rounds: pd.DataFrame, sizes: pd.DataFrame, reading: str) ->
     )
 
 
-def load_runs(plan: Plan) -> list[tuple[RunId, StoredRun]]:
+def stored_runs(plan: Plan) -> list[tuple[RunId, StoredRun]]:
     """All runs of a plan; raises `MissingRunsError` if some are not there."""
     loaded, missing = [], []
     for run in plan.run_ids():
@@ -101,14 +105,18 @@ def load_runs(plan: Plan) -> list[tuple[RunId, StoredRun]]:
 
 def collect(plan: Plan) -> Evidence:
     """Read all runs of a plan; raises `MissingRunsError` if some are not there."""
-    runs = load_runs(plan)
+    runs = stored_runs(plan)
+    labels = _strategy_labels(plan)
     records = [stored.record for _, stored in runs]
     sizes = pd.DataFrame(
-        {"dataset": run.dataset, "strategy": run.strategy, "seed": run.seed}
+        {"dataset": run.dataset, "strategy": labels[run.folder], "seed": run.seed}
         | stored.record["sizes"]
         for run, stored in runs
     )
-    rounds = pd.concat([stored.rounds for _, stored in runs], ignore_index=True)
+    rounds = pd.concat(
+        [stored.rounds.assign(strategy=labels[run.folder]) for run, stored in runs],
+        ignore_index=True,
+    )
     return Evidence(
         rounds=with_noise_floor(rounds, sizes, plan.config.audit.reading),
         titles=plan.titles,
@@ -117,3 +125,13 @@ def collect(plan: Plan) -> Evidence:
         table1=table_of_runs(records),
         records=records,
     )
+
+
+def _strategy_labels(plan: Plan) -> dict[Path, str]:
+    """What each run's strategy is called beside the others of the plan, by the run's folder."""
+    names = plan.strategy_labels
+    return {
+        task.run_id(config).folder: names[identity(config.strategy)]
+        for task in plan.tasks()
+        for config in task.configs
+    }

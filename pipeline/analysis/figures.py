@@ -5,7 +5,7 @@ Every figure is a function of the runs alone, and its files are the same bytes e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,64 +13,87 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.transforms import ScaledTranslation
 
+from pipeline import files
 from pipeline.analysis.curves import (
     FLOOR,
     SQUARE,
     Runs,
     best_round,
-    bootstrap_best_rounds,
     bootstrap_interval,
     corrected_error,
     fit_tail,
+    rounded_r2,
     tail_start,
 )
 from pipeline.analysis.paper import LOWEST_R2
-from pipeline.analysis.style import BLUE, LOOKS, PANEL, VERDICTS, legend_below, plain, save, styled
+from pipeline.analysis.style import (
+    PANEL,
+    STRATEGIES,
+    Look,
+    legend_below,
+    plain,
+    save,
+    styled,
+)
+from pipeline.analysis.summaries import best_round_table, curve_table, tail_table
 from pipeline.boosting.arrays import Floats
 
+NARROWEST = 4.6  # inches, for one dataset
+STAR = 0.06  # of a panel: how near two stars cover each other
 
-def draw_all(runs: Runs, verdicts: pd.DataFrame, folder: Path) -> list[str]:
-    """Write every figure as PNG and PDF; gives their names in order.
 
-    verdicts : see `readings`.
+def draw_all(runs: Runs, folder: Path, only: Sequence[str] = ()) -> list[str]:
+    """Write every figure as PNG and PDF, and what it shows as CSV; gives their names in order.
+
+    only : the names of some figures.
     """
-    names = []
+    names = list(only) or list(FIGURES)
     runs = replace(runs, titles=plain(runs.titles))
-    with styled():
-        for draw in FIGURES:
-            save(draw(runs), folder, draw.__name__)
-            names.append(draw.__name__)
-        save(readings(verdicts), folder, readings.__name__)
-    return [*names, readings.__name__]
+    for name in names:
+        draw, table = FIGURES[name]
+        with styled():
+            save(draw(runs), folder, name)
+        with files.replacing(folder / f"{name}.csv") as scratch:
+            table(runs).to_csv(scratch, index=False)
+    return names
 
 
 # --- the paper's figures -----------------------------------------------------------------------
 
 
 def gap(runs: Runs) -> Figure:
-    """The prediction gap under Unit: linear above; below its logarithm with the tail's line."""
+    """The prediction gap: linear above; below its logarithm with the tail's line.
+
+    Of the paper's three strategies Unit's alone, as in the paper.
+    """
     figure, axes = _panels(2, len(runs.datasets))
     t = np.arange(1, runs.n_rounds + 1)
     start = tail_start(runs.n_rounds)
+    shown = ["unit"] if set(runs.strategies) == set(STRATEGIES) else runs.strategies
     for j, dataset in enumerate(runs.datasets):
-        curves = runs.curves(dataset, "unit", "gap")
-        for i in range(2):
-            _band(axes[i, j], t, curves[:, 1:], "unit", log=i == 1)
-        fit = fit_tail(curves.mean(axis=0), start)
-        tail = t[t >= start]
-        axes[1, j].plot(tail, fit.gap(tail), color="black", linestyle=(0, (4, 2)), linewidth=1.6)
+        for k, strategy in enumerate(shown):
+            curves = runs.curves(dataset, strategy, "gap")
+            for i in range(2):
+                _band(axes[i, j], t, curves[:, 1:], runs.looks[strategy], log=i == 1)
+            fit = fit_tail(curves.mean(axis=0), start)
+            tail = t[t >= start]
+            axes[1, j].plot(
+                tail, fit.gap(tail), color="black", linestyle=(0, (4, 2)), linewidth=1.6
+            )
+            axes[1, j].text(
+                0.97, 0.95 - 0.11 * k, f"$R^2={rounded_r2(fit.r2)}$",
+                color="black" if len(shown) == 1 else runs.looks[strategy].color,
+                transform=axes[1, j].transAxes, ha="right", va="top",
+            )  # fmt: skip
         _log_scale(axes[1, j])
-        axes[1, j].text(
-            0.97, 0.95, f"$R^2={fit.r2:.2f}$", transform=axes[1, j].transAxes, ha="right", va="top"
-        )
         axes[0, j].set_title(runs.titles[dataset])
         axes[0, j].set_ylim(bottom=0)
     axes[0, 0].set_ylabel(r"$\|f_{t+1}-f_t\|_2$")
     axes[1, 0].set_ylabel(r"$\|f_{t+1}-f_t\|_2$ (log)")
-    return _finish(figure, axes, runs)
+    return _finish(figure, axes, runs, legend=len(shown) > 1)
 
 
 def training(runs: Runs) -> Figure:
@@ -80,7 +103,13 @@ def training(runs: Runs) -> Figure:
     for j, dataset in enumerate(runs.datasets):
         for i, column in enumerate(("mse_train", "mce_train")):
             for strategy in runs.strategies:
-                _band(axes[i, j], t, runs.curves(dataset, strategy, column), strategy, log=True)
+                _band(
+                    axes[i, j],
+                    t,
+                    runs.curves(dataset, strategy, column),
+                    runs.looks[strategy],
+                    log=True,
+                )
             _log_scale(axes[i, j])
         axes[0, j].set_title(runs.titles[dataset])
     axes[0, 0].set_ylabel("training MSE")
@@ -94,16 +123,10 @@ def generalization(runs: Runs) -> Figure:
     t = np.arange(runs.n_rounds + 1)
     for j, dataset in enumerate(runs.datasets):
         for strategy in runs.strategies:
-            _band(axes[0, j], t, runs.curves(dataset, strategy, "mce_test"), strategy, log=True)
-        for strategy in runs.strategies:
             curves = runs.curves(dataset, strategy, "mce_test")
-            best = best_round(curves)
-            axes[0, j].plot(
-                best, curves.mean(axis=0)[best], marker="*", markersize=13, linestyle="none",
-                color=LOOKS[strategy].color, markeredgecolor="black", markeredgewidth=0.7,
-                zorder=5,
-            )  # fmt: skip
+            _band(axes[0, j], t, curves, runs.looks[strategy], log=True)
         _log_scale(axes[0, j])
+        _stars(axes[0, j], runs, dataset, "mce_test")
         axes[0, j].set_title(runs.titles[dataset])
     axes[0, 0].set_ylabel("test MCE")
     return _finish(figure, axes, runs, legend=True)
@@ -115,26 +138,30 @@ def generalization(runs: Runs) -> Figure:
 def tail(runs: Runs) -> Figure:
     """R² against the start of the tail, with single runs' spread; right: the contraction factor."""
     figure, axes = _panels(1, len(runs.datasets) + 1, height=2.7)
-    starts = range(1, runs.n_rounds - 1)
+    table = tail_table(runs)
+    # Single runs' R² over the last few rounds may be anything; the axis follows the mean curves.
+    lowest = float(np.nanmin([table["r2"].min(), LOWEST_R2]))
+    bottom = max(0.0, np.floor(20 * (lowest - 0.05)) / 20)
+    color = runs.looks[runs.base].color
     for j, dataset in enumerate(runs.datasets):
-        curves = runs.curves(dataset, "unit", "gap")
-        single = np.array([[fit_tail(c, s).r2 for s in starts] for c in curves])
-        low, high = np.nanquantile(single, [0.1, 0.9], axis=0)
-        axes[0, j].fill_between(starts, low, high, color=BLUE, alpha=0.2, linewidth=0)
-        mean = curves.mean(axis=0)
-        axes[0, j].plot(starts, [fit_tail(mean, s).r2 for s in starts], color=BLUE)
+        one = table[table["dataset"] == dataset]
+        axes[0, j].fill_between(
+            one["start"], one["low"], one["high"], color=color, alpha=0.2, linewidth=0
+        )
+        axes[0, j].plot(one["start"], one["r2"], color=color)
         axes[0, j].axhline(LOWEST_R2, color="black", linewidth=0.8, linestyle=":")
         axes[0, j].axvline(tail_start(runs.n_rounds), color="black", linewidth=0.8, linestyle="--")
-        axes[0, j].set(title=runs.titles[dataset], ylim=(0, 1.02), xlabel="first round of the tail")
+        axes[0, j].set(title=runs.titles[dataset], xlabel="first round of the tail")
+        axes[0, j].set_ylim(bottom, 1 + 0.02 * (1 - bottom))
     axes[0, 0].set_ylabel("$R^2$ of the log-gap")
     last = axes[0, -1]
     for k, dataset in enumerate(reversed(runs.datasets)):
-        curves = runs.curves(dataset, "unit", "gap")
+        curves = runs.curves(dataset, runs.base, "gap")
         kappas = np.array([fit_tail(c, tail_start(runs.n_rounds)).kappa for c in curves])
         low, high = bootstrap_interval(kappas)
         last.plot(kappas, np.full(len(kappas), k), "|", color="grey", markersize=9)
         last.plot([low, high], [k, k], color="black", linewidth=3, solid_capstyle="butt")
-        last.plot(kappas.mean(), k, "o", color=BLUE, markersize=5)
+        last.plot(kappas.mean(), k, "o", color=color, markersize=5)
     last.set_yticks(
         range(len(runs.datasets)), [_short(runs.titles[d]) for d in reversed(runs.datasets)]
     )
@@ -146,18 +173,15 @@ def tail(runs: Runs) -> Figure:
 def best_rounds(runs: Runs) -> Figure:
     """How stable is a best round? Its distribution over bootstrap samples of the seeds."""
     figure, axes = _panels(len(runs.strategies), len(runs.datasets), height=1.45)
-    t = np.arange(runs.n_rounds + 1)
+    shares = dict(iter(best_round_table(runs).groupby(["dataset", "strategy"])))
     for j, dataset in enumerate(runs.datasets):
         for i, strategy in enumerate(runs.strategies):
-            curves = runs.curves(dataset, strategy, "mce_test")
-            samples = bootstrap_best_rounds(curves)
-            share = np.bincount(samples, minlength=len(t)) / len(samples)
-            axes[i, j].bar(t, share, color=LOOKS[strategy].color, width=0.9)
-            axes[i, j].plot(
-                best_round(curves), 1.04, marker="v", color="black", clip_on=False, markersize=5
-            )
-            axes[i, j].set(ylim=(0, 1), xlim=(-0.7, runs.n_rounds + 0.7))
-            axes[i, 0].set_ylabel(LOOKS[strategy].label)
+            one, look = shares[dataset, strategy], runs.looks[strategy]
+            axes[i, j].bar(one["round"], one["share"], color=look.color, width=0.9)
+            best = best_round(runs.curves(dataset, strategy, "mce_test"))
+            axes[i, j].plot(best, 1.12, marker="v", color="black", markersize=5)
+            axes[i, j].set(ylim=(0, 1.25), yticks=(0, 0.5, 1), xlim=(-0.7, runs.n_rounds + 0.7))
+            axes[i, 0].set_ylabel(look.label)
         axes[0, j].set_title(runs.titles[dataset])
     _round_labels(axes, runs, "best round by test MCE")
     return figure
@@ -171,15 +195,12 @@ def test_errors(runs: Runs) -> Figure:
         for i, column in enumerate(("mse_test", "mce_test")):
             for strategy in runs.strategies:
                 mean = runs.curves(dataset, strategy, column).mean(axis=0)
-                look = LOOKS[strategy]
+                look = runs.looks[strategy]
                 axes[i, j].plot(t, mean / mean[0], markevery=2, label=look.label, **look.line)
-                best = int(mean.argmin())
-                axes[i, j].plot(
-                    best, mean[best] / mean[0], marker="*", markersize=12, linestyle="none",
-                    color=look.color, markeredgecolor="black", markeredgewidth=0.7, zorder=5,
-                )  # fmt: skip
             axes[i, j].axhline(1.0, color="black", linewidth=0.8, linestyle=":")
         _log_scale(axes[1, j])
+        for i, column in enumerate(("mse_test", "mce_test")):
+            _stars(axes[i, j], runs, dataset, column, relative=True)
         axes[0, j].set_title(runs.titles[dataset])
     axes[0, 0].set_ylabel("test MSE / at start")
     axes[1, 0].set_ylabel("test MCE / at start")
@@ -196,7 +217,7 @@ def debiased(runs: Runs) -> Figure:
     for j, dataset in enumerate(runs.datasets):
         unit = float(np.square(runs.curves(dataset, runs.strategies[0], FLOOR)[:, 0]).mean())
         for strategy in runs.strategies:
-            look = LOOKS[strategy]
+            look = runs.looks[strategy]
             floor = np.square(runs.curves(dataset, strategy, FLOOR)).mean(axis=0) / unit
             axes[0, j].plot(t, floor, color=look.color, linestyle=":", linewidth=1.1)
             curves = runs.curves(dataset, strategy, SQUARE) / unit
@@ -215,59 +236,64 @@ def debiased(runs: Runs) -> Figure:
     return _finish(figure, axes, runs, legend=True)
 
 
-def readings(verdicts: pd.DataFrame) -> Figure:
-    """Which verdicts depend on how the paper is read? Claims × readings, as colours.
-
-    verdicts : index claim ids, columns readings, values verdicts.
-    """
-    n, m = verdicts.shape
-    figure = Figure(figsize=(1.5 + 1.25 * m, 1.2 + 0.28 * n), layout="constrained")
-    axes = figure.subplots()
-    for i in range(n):
-        for j in range(m):
-            look = VERDICTS[str(verdicts.iloc[i, j])]
-            axes.add_patch(Rectangle((j, i), 1, 1, facecolor=look.color, edgecolor="white"))
-            axes.text(
-                j + 0.5, i + 0.5, look.word, ha="center", va="center", fontsize=8, color=look.text
-            )
-    axes.set(xlim=(0, m), ylim=(n, 0))
-    axes.set_xticks(np.arange(m) + 0.5, list(verdicts.columns), fontsize=8)
-    axes.set_yticks(np.arange(n) + 0.5, list(verdicts.index))
-    axes.xaxis.tick_top()
-    axes.tick_params(length=0)
-    axes.grid(visible=False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    return figure
+Table = Callable[[Runs], pd.DataFrame]
 
 
-FIGURES: Sequence[Callable[[Runs], Figure]] = (
-    gap,
-    training,
-    generalization,
-    tail,
-    best_rounds,
-    test_errors,
-    debiased,
-)
+def _curves(*columns: str) -> Table:
+    def table(runs: Runs) -> pd.DataFrame:
+        return curve_table(runs, columns)
+
+    return table
+
+
+# Each figure and the table of what it shows.
+FIGURES: Mapping[str, tuple[Callable[[Runs], Figure], Table]] = {
+    "gap": (gap, _curves("gap")),
+    "training": (training, _curves("mse_train", "mce_train")),
+    "generalization": (generalization, _curves("mce_test")),
+    "tail": (tail, tail_table),
+    "best_rounds": (best_rounds, best_round_table),
+    "test_errors": (test_errors, _curves("mse_test", "mce_test")),
+    "debiased": (debiased, _curves(SQUARE, FLOOR)),
+}
 
 
 # --- shared --------------------------------------------------------------------------------------
 
 
 def _panels(n_rows: int, n_columns: int, height: float = 2.1) -> tuple[Figure, np.ndarray]:
-    figure = Figure(figsize=(PANEL * n_columns, height * n_rows + 0.35), layout="constrained")
+    width = max(PANEL * n_columns, NARROWEST)
+    figure = Figure(figsize=(width, height * n_rows + 0.35), layout="constrained")
     return figure, figure.subplots(n_rows, n_columns, squeeze=False)
 
 
-def _band(axes: Axes, t: np.ndarray, curves: Floats, strategy: str, *, log: bool = False) -> None:
+def _band(axes: Axes, t: np.ndarray, curves: Floats, look: Look, *, log: bool = False) -> None:
     """The mean over seeds with a band of one standard deviation."""
     mean, sd = curves.mean(axis=0), curves.std(axis=0, ddof=1) if len(curves) > 1 else 0.0
-    look = LOOKS[strategy]
     # On a log scale a band that reaches below zero would hide the curve: it ends at a hundredth.
     low = np.maximum(mean - sd, mean / 100) if log else mean - sd
     axes.fill_between(t, low, mean + sd, color=look.color, alpha=0.18, linewidth=0)
     axes.plot(t, mean, label=look.label, markevery=2, **look.line)
+
+
+def _stars(axes: Axes, runs: Runs, dataset: str, column: str, *, relative: bool = False) -> None:
+    """A star at each strategy's smallest mean; of stars in one place the later stand above."""
+    seen: list[tuple[float, float]] = []
+    inches = axes.figure.dpi_scale_trans
+    for strategy in runs.strategies:
+        mean = runs.curves(dataset, strategy, column).mean(axis=0)
+        best = int(mean.argmin())
+        point = (best, mean[best] / (mean[0] if relative else 1.0))
+        x, y = axes.transData.transform(point)
+        width, height = axes.bbox.width, axes.bbox.height
+        covered = sum(abs(x - a) / width < STAR and abs(y - b) / height < STAR for a, b in seen)
+        seen.append((x, y))
+        axes.plot(
+            *point, marker="*", markersize=12, linestyle="none",
+            color=runs.looks[strategy].color, markeredgecolor="black", markeredgewidth=0.7,
+            zorder=5 + len(seen), clip_on=False,
+            transform=axes.transData + ScaledTranslation(0, covered / 8, inches),
+        )  # fmt: skip
 
 
 def _finish(figure: Figure, axes: np.ndarray, runs: Runs, *, legend: bool = False) -> Figure:

@@ -15,14 +15,14 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-def noise_table(evidence: Evidence, strategy: str = "unit") -> pd.DataFrame:
-    """Plug-in error, floor and debiased error (signed roots of means over splits) of a strategy.
+def noise_table(evidence: Evidence) -> pd.DataFrame:
+    """Plug-in error, floor and debiased error (signed roots of means over splits) of `Runs.base`.
 
     At the start, at the round with the smallest debiased square, and at the end. ``low`` and
     ``high`` are mean ± 2 standard errors that respect overlapping splits, as signed roots;
     ``significant_splits`` is the share of splits whose own p-value is below 5 %, where recorded.
     """
-    rows = []
+    rows, strategy = [], evidence.base
     for dataset in evidence.datasets:
         squares = evidence.curves(dataset, strategy, SQUARE)
         mean, error = squares.mean(axis=0), corrected_error(squares, evidence.test_share(dataset))

@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pipeline.analysis.curves import FLOOR, SQUARE, tail_start
-from pipeline.analysis.evidence import load_runs
+from pipeline.analysis.evidence import stored_runs
 from pipeline.analysis.style import BLUE, GREEN, ORANGE, PANEL, PURPLE, RED, legend_below
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.audit import signed_root
@@ -56,7 +56,7 @@ def table_file(root: Path) -> Path:
 def measure(plan: Plan) -> pd.DataFrame:
     """A row per stored run: settings, factor, and errors at the start and at the end."""
     rows: list[dict[str, Any]] = []
-    for run, stored in load_runs(plan):
+    for run, stored in stored_runs(plan):
         boosting, sizes = run.key["boosting"], stored.record["sizes"]
         rounds = stored.rounds.sort_values("round")
         first, last = rounds.iloc[0], rounds.iloc[-1]

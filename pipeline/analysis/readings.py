@@ -1,8 +1,15 @@
-"""Do verdicts depend on how the paper is read where it leaves a choice?"""
+"""How the paper may be read: its claims under every combination of the readings left open.
+
+The target in raw units or standardised; t counted from 0 (Relaxed's first weight 7/8) or from 1
+(26/27); three readings of the multicalibration error, and its debiased square on test rows; round
+0, the initial predictor, counted among the rounds that may be best, or not.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -10,35 +17,114 @@ from pipeline.analysis.claims import judge_all
 from pipeline.analysis.curves import SQUARE
 from pipeline.analysis.evidence import DEBIASED, Evidence, MissingRunsError, collect
 from pipeline.boosting.audit import READINGS
+from pipeline.config.schema import Config, Relaxed
 from pipeline.runs.plan import Plan
 
-SHORT = {
-    "leaf_indicators": "leaf\nindicators",
-    "random_leaf_values": "random\nleaf values",
-    "fitted_leaf_values": "fitted\nleaf values",
-    DEBIASED: "debiased\n(test)",
-}
-SAME_UNDER_ALL = "11"  # Table 1
+AXES = ["target", "t", "error", "round_0"]
+ERRORS = {name: name.replace("_", " ") for name in READINGS} | {DEBIASED: "debiased (test)"}
+SAME_UNDER_ALL = ("11", "12")  # Table 1, and the theorems' bounds
+RANK = {"replicated": 2, "partly": 1, "not replicated": 0}
 
 
-def verdicts_by_reading(plan: Plan, evidence: Evidence) -> pd.DataFrame:
-    """Claims × (target scaling, reading of the error); standardised targets if they were run.
+@dataclass(frozen=True)
+class Variant:
+    """A way to read the paper that needs runs of its own."""
 
-    evidence : of the plan's own runs.
+    target: str
+    t: str
+    plan: Plan
+
+
+def variants(plan: Plan) -> list[Variant]:
+    """The plan's own reading first, then the three others."""
+    scalings = {"raw": "none", "standardised": "standardise"}
+    found = []
+    for target, scaling in scalings.items():
+        for t, later in (("from 0", 0), ("from 1", 1)):
+            pairs = {pair: _read(c, scaling, later) for pair, c in plan.pairs.items()}
+            found.append(Variant(target, t, replace(plan, pairs=pairs)))
+    return found
+
+
+def all_runs(plan: Plan) -> Plan:
+    """One plan with the runs of all variants, each of them once."""
+    pairs: dict[tuple[str, str], Config] = {}
+    for variant in variants(plan):
+        for (dataset, strategy), config in variant.plan.pairs.items():
+            if config not in pairs.values():
+                pairs[dataset, f"{strategy} {variant.target} {variant.t}"] = config
+    return replace(plan, pairs=pairs)
+
+
+def verdicts(plan: Plan, evidence: Evidence | None = None) -> pd.DataFrame:
+    """A row per reading and claim: target, t, error, round_0, claim, verdict.
+
+    evidence : of the plan's own runs, if they were collected already. Readings whose runs are not
+    stored are left out.
     """
-    audit, scaling = plan.config.audit, plan.config.dataset.target_scaling
-    by_scaling = {"raw" if scaling == "none" else "standardised": evidence}
-    if scaling == "none":
+    rows: list[tuple[str, ...]] = []
+    for k, variant in enumerate(variants(plan)):
+        runs = evidence if k == 0 else None
         with suppress(MissingRunsError):  # `make readings` adds them
-            by_scaling["standardised"] = collect(plan.standardised())
-    columns = {}
-    for name, runs in by_scaling.items():
-        for reading in (*READINGS, DEBIASED):
-            if reading == audit.reading:
-                judged = judge_all(runs)
-            elif reading in audit.also or (reading == DEBIASED and SQUARE in runs.rounds):
-                judged = judge_all(runs.under(reading))
-            else:
-                continue
-            columns[f"{name}\n{SHORT[reading]}"] = {c.id: c.verdict for c in judged}
-    return pd.DataFrame(columns).drop(index=SAME_UNDER_ALL, errors="ignore")
+            runs = runs or collect(variant.plan)
+            rows += _judged(variant, runs)
+    return pd.DataFrame(rows, columns=[*AXES, "claim", "verdict"])
+
+
+def scores(table: pd.DataFrame) -> pd.DataFrame:
+    """How many claims each reading gives: a row per combination, the best first."""
+    order = table[AXES].drop_duplicates()
+    marks = pd.get_dummies(table["verdict"]).reindex(columns=list(RANK), fill_value=0)
+    counts = pd.concat([table[AXES], marks], axis=1).groupby(AXES, as_index=False).sum()
+    counts = order.merge(counts, on=AXES)
+    return counts.sort_values(list(RANK), ascending=False, kind="stable", ignore_index=True)
+
+
+def matters(table: pd.DataFrame) -> pd.DataFrame:
+    """Per claim: how often each verdict comes out, and which of the choices change it."""
+    rows = []
+    for claim, one in table.groupby("claim", sort=False):
+        counts = one["verdict"].value_counts()
+        changing = [axis for axis in AXES if _changes(one, axis)]
+        rows.append(
+            {"claim": claim, **{v: int(counts.get(v, 0)) for v in RANK}, "depends_on": changing}
+        )
+    return pd.DataFrame(rows)
+
+
+def _changes(verdicts_: pd.DataFrame, axis: str) -> bool:
+    """Whether two readings that differ in ``axis`` alone give different verdicts."""
+    others = [a for a in AXES if a != axis]
+    several = verdicts_.groupby(others)["verdict"].nunique()
+    return bool((several > 1).any())
+
+
+def _judged(variant: Variant, runs: Evidence) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for error, evidence in _by_error(variant.plan, runs).items():
+        for first, counted in ((0, "counted"), (1, "not counted")):
+            rows += [
+                (variant.target, variant.t, error, counted, claim.id, claim.verdict)
+                for claim in judge_all(replace(evidence, first=first))
+                if not claim.id.startswith(SAME_UNDER_ALL)
+            ]
+    return rows
+
+
+def _by_error(plan: Plan, runs: Evidence) -> Mapping[str, Evidence]:
+    """The runs under each reading of the error that they recorded."""
+    audit, found = plan.config.audit, {}
+    for reading, name in ERRORS.items():
+        if reading == audit.reading:
+            found[name] = runs
+        elif reading in audit.also or (reading == DEBIASED and SQUARE in runs.rounds):
+            found[name] = runs.under(reading)
+    return found
+
+
+def _read(config: Config, scaling: str, later: int) -> Config:
+    dataset = config.dataset.model_copy(update={"target_scaling": scaling})
+    strategy = config.strategy
+    if later and isinstance(strategy, Relaxed):
+        strategy = strategy.model_copy(update={"offset": strategy.offset + later})
+    return config.model_copy(update={"dataset": dataset, "strategy": strategy})

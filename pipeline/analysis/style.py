@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import io
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,13 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from PIL import Image
 
 from pipeline import files
 
 # Okabe and Ito's, which colour-blind readers can tell apart.
 BLUE, ORANGE, GREEN, RED, YELLOW = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#F0E442"
-PURPLE = "#CC79A7"
+PURPLE, SKY = "#CC79A7", "#56B4E9"
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,23 @@ LOOKS: Mapping[str, Look] = {
     "adaptive": Look("Adaptive", GREEN, "x", "-"),
 }
 STRATEGIES = ("unit", "relaxed", "adaptive")  # the paper's, in its order
+# Colour, marker and line of all others, over and over.
+CYCLE = (
+    (RED, "D", "-."),
+    (PURPLE, "^", "-"),
+    (SKY, "v", "--"),
+    ("#555555", "P", "-"),
+    (YELLOW, "h", "-."),
+)
+
+
+def looks(strategies: Sequence[str]) -> dict[str, Look]:
+    """How each of some strategies is drawn: the paper's always alike, others from a cycle."""
+    others = itertools.cycle(CYCLE)
+    return {
+        s: LOOKS[s] if s in LOOKS else Look(_literal(s[:1].upper() + s[1:]), *next(others))
+        for s in strategies
+    }
 
 
 @dataclass(frozen=True)
@@ -57,6 +77,8 @@ VERDICTS: Mapping[str, VerdictLook] = {
     "partly": VerdictLook("partly", YELLOW, "black"),
     "not replicated": VerdictLook("no", RED, "white"),
 }
+
+TONES = {"replicated": "good", "partly": "partly", "not replicated": "bad"}  # for pages
 
 PANEL = 2.35  # inches
 
@@ -87,18 +109,29 @@ def styled() -> Any:
 
 def plain(titles: Mapping[str, str]) -> dict[str, str]:
     """Names as matplotlib prints them literally: two dollar signs would begin a formula."""
-    return {key: title.replace("$", r"\$") for key, title in titles.items()}
+    return {key: _literal(title) for key, title in titles.items()}
+
+
+def _literal(text: str) -> str:
+    return text.replace("$", r"\$")
 
 
 def save(figure: Figure, folder: Path, name: str) -> None:
-    """Write a figure as PNG and PDF without dates, so that the same picture is the same bytes."""
+    """Write a figure as PNG and PDF without dates, so that the same picture is the same bytes.
+
+    256 colours are enough for what is drawn here, and make a PNG a third as large.
+    """
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=200)
     with files.replacing(folder / f"{name}.png") as png:
-        figure.savefig(png, dpi=200, metadata={"Software": None})
+        Image.open(drawn).convert("RGB").quantize(256).save(png, optimize=True)
     with files.replacing(folder / f"{name}.pdf") as pdf:
         figure.savefig(pdf, metadata={"CreationDate": None, "Producer": None})
 
 
 def legend_below(figure: Figure, axes: Axes) -> None:
-    """One legend for all panels, from the entries of one."""
+    """One legend for all panels, from the entries of one, in as many rows as the width needs."""
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    entry = 0.75 + 0.09 * max(map(len, labels))  # inches, with line and space
+    columns = min(len(labels), max(1, int(figure.get_figwidth() / entry)))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)

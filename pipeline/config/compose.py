@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from hydra import compose, initialize_config_dir
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.utils import create_config_search_path
 from hydra.core.global_hydra import GlobalHydra
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
@@ -17,6 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import ValidationError
 
 from pipeline.config import messages
+from pipeline.config.overrides import parsed, readable, search_path
 from pipeline.config.schema import GROUPS, Config
 from pipeline.errors import ConfigError
 from pipeline.paths import CONF
@@ -25,15 +28,23 @@ LISTS = {
     "experiment.datasets": "[german,adult]",
     "experiment.strategies": "[unit,relaxed]",
     "experiment.seeds": "[0,1,2]",
+    "dataset.drop": "[name,address]",
+    "audit.compare": "[old,new]",
+    "audit.groups": "[sex,region]",
+    "figures.only": "[gap,training]",
+    "compare.experiments": "[paper,eta03]",
 }
 AXES = {"dataset": "datasets", "strategy": "strategies", "seed": "seeds"}
 
 Pairs = Mapping[tuple[str, str], Config]  # by the names of dataset and strategy
 
 
-def choices(group: str) -> list[str]:
-    """The menu of a config group, e.g. ``dataset``."""
-    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+def choices(group: str, overrides: Sequence[str] = ()) -> list[str]:
+    """The menu of a config group, e.g. ``dataset``, with what a search path adds to it."""
+    places = create_config_search_path(str(CONF))
+    for place in search_path(overrides):
+        places.append("command-line", place)
+    return sorted(set(ConfigLoaderImpl(places).get_group_options(group)))
 
 
 def load(overrides: Sequence[str] = ()) -> Config:
@@ -44,8 +55,14 @@ def load(overrides: Sequence[str] = ()) -> Config:
 
 def load_all(variants: Sequence[Sequence[str]]) -> list[Config]:
     """`load` for many override lists, starting Hydra once."""
-    with _hydra(), explained():
-        return [typed(compose("config", list(overrides))) for overrides in variants]
+    with _hydra():
+        return [_composed(readable(overrides)) for overrides in variants]
+
+
+def _composed(overrides: Sequence[str]) -> Config:
+    with explained(overrides):
+        raw = compose("config", list(overrides))
+    return typed(raw)
 
 
 def load_pairs(config: Config, overrides: Sequence[str]) -> Pairs:
@@ -54,7 +71,7 @@ def load_pairs(config: Config, overrides: Sequence[str]) -> Pairs:
     config : what ``overrides`` compose to, for the names of the axes. The two axes are composed
     apart and combined, which is quicker than composing every pair.
     """
-    _refuse_axes(_parse(overrides))
+    _refuse_axes(parsed(overrides))
     grid = config.experiment
     (first, *strategies), n_datasets = grid.strategies, len(grid.datasets)
     composed = load_all(
@@ -81,22 +98,27 @@ def varied(config: Config) -> list[Config]:
 
     Each is validated anew, as if its values had been on the command line.
     """
-    axes = {
-        key: values
-        for key, values in config.experiment.further.items()
-        if not key.startswith("strategy.") or hasattr(config.strategy, key.partition(".")[2])
-    }
+    axes = {key: values for key, values in config.experiment.further.items() if _has(config, key)}
     variants = []
     for values in itertools.product(*axes.values()):
         raw = config.model_dump()
         for key, value in zip(axes, values, strict=True):
-            section, _, leaf = key.partition(".")
-            raw[section][leaf] = value
+            *sections, leaf = key.split(".")
+            section = raw
+            for name in sections:
+                section = section[name]
+            section[leaf] = value
         try:
             variants.append(Config.model_validate(raw))
         except ValidationError as error:
             raise ConfigError(f"experiment.vary: {messages.of_validation(error, raw)}") from None
     return variants
+
+
+def _has(config: Config, key: str) -> bool:
+    """Whether a key of ``experiment.vary`` is one of the config's strategy, or of no strategy."""
+    section, _, leaf = key.partition(".")
+    return section != "strategy" or hasattr(config.strategy, leaf.split(".")[0])
 
 
 def check_overrides(overrides: Sequence[str], *, multirun: bool) -> None:
@@ -106,10 +128,10 @@ def check_overrides(overrides: Sequence[str], *, multirun: bool) -> None:
     finds each bad value before the first job without composing the whole product. A single job's
     values are judged when it is composed.
     """
-    parsed = _parse(overrides)
-    for override in parsed:
-        _check_key(override)
-    values = [_values(o, multirun=multirun) for o in parsed]
+    found = parsed(overrides)
+    for override in found:
+        _check_key(override, overrides)
+    values = [_values(o, multirun=multirun) for o in found]
     if multirun:
         first = [v[0] for v in values]
         configs = load_all(
@@ -121,12 +143,17 @@ def check_overrides(overrides: Sequence[str], *, multirun: bool) -> None:
             ]
         )
         if any(config.experiment.is_grid for config in configs):
-            _refuse_axes(parsed)
+            _refuse_axes(found)
 
 
 def first_of_sweep(overrides: Sequence[str]) -> list[str]:
     """The overrides of a multirun's first job."""
-    return [_values(override, multirun=True)[0] for override in _parse(overrides)]
+    return [_values(override, multirun=True)[0] for override in parsed(overrides)]
+
+
+def jobs_of_sweep(overrides: Sequence[str]) -> int:
+    """How many jobs a multirun has."""
+    return math.prod(len(_values(override, multirun=True)) for override in parsed(overrides))
 
 
 def typed(raw: DictConfig) -> Config:
@@ -140,12 +167,12 @@ def typed(raw: DictConfig) -> Config:
 
 
 @contextmanager
-def explained() -> Iterator[None]:
-    """Turns Hydra's failures to compose into one sentence."""
+def explained(overrides: Sequence[str] = ()) -> Iterator[None]:
+    """Turns Hydra's failures to compose ``overrides`` into one sentence."""
     try:
         yield
     except (HydraException, OmegaConfBaseException) as error:
-        menus = {group: choices(group) for group in GROUPS}
+        menus = {group: choices(group, overrides) for group in GROUPS}
         raise ConfigError(messages.of_composition(error, menus)) from None
 
 
@@ -163,20 +190,7 @@ def _hydra() -> Iterator[None]:
         state.hydra = before
 
 
-def _parse(overrides: Sequence[str]) -> list[Override]:
-    parser = OverridesParser.create()
-    parsed = []
-    for line in overrides:
-        try:
-            parsed.append(parser.parse_override(line))
-        except HydraException:
-            key, _, value = line.partition("=")
-            hint = f"""; write such a value in quotes: {key}="'{value}'\"""" if value else ""
-            raise ConfigError(f"{line}: cannot be read; write KEY=VALUE{hint}") from None
-    return parsed
-
-
-def _check_key(override: Override) -> None:
+def _check_key(override: Override, overrides: Sequence[str]) -> None:
     key = override.key_or_group
     if key.split(".")[0].split("/")[0] == "hydra":
         return
@@ -184,7 +198,8 @@ def _check_key(override: Override) -> None:
         raise ConfigError(f"{override.input_line}: no key can be removed")
     messages.check_key(key)
     if key in GROUPS and not override.is_sweep_override() and not isinstance(override.value(), str):
-        raise ConfigError(f"{override.input_line}: must be one of {', '.join(choices(key))}.")
+        menu = ", ".join(choices(key, overrides))
+        raise ConfigError(f"{override.input_line}: must be one of {menu}.")
 
 
 def _refuse_axes(overrides: Sequence[Override]) -> None:

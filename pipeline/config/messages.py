@@ -14,6 +14,7 @@ from hydra.errors import HydraException, MissingConfigException
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 from pydantic import ValidationError
 
+from pipeline.config.overrides import ARGUMENTS
 from pipeline.config.schema import GROUPS, leaves
 from pipeline.errors import ConfigError
 
@@ -28,7 +29,7 @@ LAUNCHER_EXTRAS = {
 def check_key(key: str) -> None:
     """Raise `ConfigError` unless a dotted ``key`` (of an override) is in the schema."""
     known = [leaf for leaf, _ in leaves()]
-    if key in known or key in GROUPS:
+    if key in known or key in GROUPS or key.startswith(ARGUMENTS):
         return
     near = difflib.get_close_matches(key, [*known, *GROUPS], n=1)
     hint = f"; did you mean {near[0]}?" if near else "."
@@ -67,7 +68,7 @@ def of_validation(error: ValidationError, raw: Mapping[str, Any]) -> str:
         return _foreign_key(key)
     if first["type"] == "missing":
         return f"{key}: is missing; it must be {_allowed(key)}."
-    return f"{key}={value}: must be {_allowed(key)}."
+    return f"{key}={'null' if value is None else value}: must be {_allowed(key)}."
 
 
 def _unknown_choice(error: MissingConfigException, menus: Mapping[str, Sequence[str]]) -> str:
@@ -81,7 +82,9 @@ def _unknown_choice(error: MissingConfigException, menus: Mapping[str, Sequence[
 
 def _foreign_key(key: str) -> str:
     """A key of the schema that the chosen menu entry does not have, e.g. unit's exponent."""
-    return f"{key}: this key does not belong to the chosen {key.split('.')[0]}."
+    group = key.split(".")[0]
+    grid = f"; in a grid write 'experiment.vary={{{key}:[…]}}'" if group == "strategy" else ""
+    return f"{key}: this key does not belong to the chosen {group}{grid}."
 
 
 def _allowed(key: str) -> str:

@@ -8,15 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+)
 
 SLUG = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 LONGEST_NAME = 100  # characters; file systems allow some 255, with what is added to them
 Slug = Annotated[str, Field(pattern=SLUG, max_length=LONGEST_NAME)]
+
+
+def _as_name(value: Any) -> Any:
+    """A column may be called 2020, which YAML takes for a number."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Name = Annotated[str, BeforeValidator(_as_name)]
 # YAML knows lists only; the models are frozen, hence tuples.
-Names = Annotated[tuple[str, ...], Field(strict=False)]
+Names = Annotated[tuple[Name, ...], Field(strict=False)]
 Slugs = Annotated[tuple[Slug, ...], Field(strict=False)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Seeds = Annotated[tuple[Seed, ...], Field(strict=False)]
@@ -56,7 +73,7 @@ class Dataset(Section):
     )
     timeout: float = Field(gt=0, description="seconds an OpenML download may take, more than 0")
     path: str | None = Field(description="an existing .csv or .parquet file, or null")
-    target: str | Names | None = Field(
+    target: Name | Names | None = Field(
         description="a numeric column, a list of columns to add up, or null for OpenML's own target"
     )
     drop: Names = Field(description="a list of columns to leave out")
@@ -115,13 +132,24 @@ class Dataset(Section):
         return (self.target,) if isinstance(self.target, str) else self.target
 
 
-class Unit(Section):
+class Named(Section):
+    """A strategy that comes with the project, known by its name."""
+
+    name: str
+
+    @property
+    def label(self) -> str:
+        """The short name used in folders and tables."""
+        return self.name
+
+
+class Unit(Named):
     """w_t = 1."""
 
     name: Literal["unit"]
 
 
-class Relaxed(Section):
+class Relaxed(Named):
     """w_t = 1 - (t + offset) ** -exponent."""
 
     name: Literal["relaxed"]
@@ -129,10 +157,62 @@ class Relaxed(Section):
     exponent: float = Field(gt=1, description="a number above 1, or the weights' sum diverges")
 
 
-class Adaptive(Section):
+class Adaptive(Named):
     """w_t = yᵀφ_t / ‖φ_t‖²."""
 
     name: Literal["adaptive"]
+
+
+NAMED = ("unit", "relaxed", "adaptive")
+
+
+class Custom(Section):
+    """Weights from an object of one's own with a ``weight(t, y, phi)`` method."""
+
+    name: Slug | None = Field(
+        description="a short name for a strategy of your own (at most 100 letters, digits, '.', "
+        "'_', '-'), or null for the last part of strategy.target"
+    )
+    target: str = Field(
+        pattern=r"^[^\W\d]\w*(\.[^\W\d]\w*)+$",
+        description="module.Class of a strategy of your own (or a function that makes one), found "
+        "here, beside your configs or among what is installed",
+    )
+    arguments: dict[str, Any] = Field(
+        description="what a strategy of your own is made with, such as {scale:2}"
+    )
+
+    @model_validator(mode="after")
+    def _is_told_apart(self) -> Custom:
+        if self.label in NAMED:
+            raise ValueError(
+                f"strategy.name={self.label}: is the name of one of the paper's strategies; "
+                "choose another"
+            )
+        return self
+
+    @property
+    def label(self) -> str:
+        """The short name used in folders and tables."""
+        return self.name or self.target.rpartition(".")[2]
+
+
+def _kind(strategy: Any) -> str:
+    """Which of the models describes a strategy."""
+    if isinstance(strategy, Section):
+        return type(strategy).__name__.lower()
+    if not isinstance(strategy, Mapping):
+        return ""
+    return "custom" if "target" in strategy else str(strategy.get("name"))
+
+
+Strategy = Annotated[
+    Annotated[Unit, Tag("unit")]
+    | Annotated[Relaxed, Tag("relaxed")]
+    | Annotated[Adaptive, Tag("adaptive")]
+    | Annotated[Custom, Tag("custom")],
+    Discriminator(_kind),
+]
 
 
 MOST_TREES, MOST_TREES_IN_ALL = 100_000, 20_000_000  # of an ensemble, of a run
@@ -210,8 +290,9 @@ class Audit(Section):
 class Experiment(Section):
     """A named folder of results and, for a grid, its three axes and further ones."""
 
-    name: Slug = Field(
-        description="the folder under output_dir (at most 100 letters, digits, '.', '_', '-')"
+    name: Slug | None = Field(
+        description="the folder under output_dir (at most 100 letters, digits, '.', '_', '-'), or "
+        "null: paper for the paper's datasets, own for others"
     )
     datasets: Slugs = Field(description="a list of dataset choices; empty: the one of dataset=")
     strategies: Slugs = Field(description="a list of strategy choices; empty: the one of strategy=")
@@ -287,18 +368,49 @@ class Grid(Section):
         return self
 
 
+class Figures(Section):
+    """What ``stage=figures`` draws."""
+
+    source: str | None = Field(
+        description="a rounds.parquet to draw from, or null for the one of the experiment"
+    )
+    only: Names = Field(description="a list of figures, such as [gap]; empty: all")
+
+
+class Compare(Section):
+    """What ``stage=compare`` sets side by side."""
+
+    experiments: Names = Field(
+        description="a list of experiments below output_dir, or of folders, such as [paper,eta03]"
+    )
+    baseline: str | None = Field(
+        description="the one of the compared settings that others are held against, as the table "
+        "names it, or null for the first"
+    )
+
+
+class Validation(Section):
+    """How ``stage=validate`` finds the error that a sweeper minimises."""
+
+    folds: int = Field(ge=2, le=100, description="folds of the training rows, 2 to 100")
+
+
 class Config(Section):
     """Everything a run depends on, and where its results go."""
 
     stage: Literal[
-        "run", "reproduce", "report", "theory", "oracle", "audit", "fetch", "preprocess", "table1"
+        "run", "reproduce", "report", "readings", "figures", "compare", "validate", "theory",
+        "oracle", "audit", "fetch", "preprocess", "table1",
     ] = Field(
         description="one of run, reproduce (a grid's runs and report), report (from stored runs), "
-        "theory (the theorems as checks), oracle (trees per round and the gap), audit (of a file's "
-        "predictions, or of a grid's initial forests), fetch, preprocess, table1"
-    )
+        "readings (the paper's grid under every reading), figures (from a parquet alone), compare "
+        "(experiments side by side), validate (the error of the settings on folds of the training "
+        "rows, for a sweeper), theory (the theorems as checks), oracle (trees per round and the "
+        "gap), audit (of a file's predictions, or of a grid's initial forests), fetch, preprocess, "
+        "table1"
+    )  # fmt: skip
     dataset: Dataset
-    strategy: Annotated[Unit | Relaxed | Adaptive, Field(discriminator="name")]
+    strategy: Strategy
     engine: Engine
     audit: Audit
     experiment: Experiment
@@ -306,6 +418,9 @@ class Config(Section):
     boosting: Boosting
     initial: Initial
     grid: Grid
+    figures: Figures
+    compare: Compare
+    validation: Validation
     output_dir: Annotated[str, AfterValidator(_expanded)] = Field(
         min_length=1, description="a folder for results"
     )
@@ -319,7 +434,8 @@ def leaves(model: type[Section] = Config, prefix: str = "") -> Iterator[tuple[st
     for name, field in model.model_fields.items():
         key = f"{prefix}{name}"
         parts = [field.annotation, *getattr(field.annotation, "__args__", ())]
-        sections = [p for p in parts if isinstance(p, type) and issubclass(p, Section)]
+        plain = [getattr(p, "__origin__", p) for p in parts]  # of an annotated member of a union
+        sections = [p for p in plain if isinstance(p, type) and issubclass(p, Section)]
         if sections:
             seen: set[str] = set()
             for section in sections:

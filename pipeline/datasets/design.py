@@ -6,6 +6,7 @@ One-hot levels are the table's vocabulary and come from all rows; whatever is es
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +24,10 @@ from pipeline.datasets.canonical import is_number
 from pipeline.datasets.sources import RawTable
 from pipeline.errors import DataError
 
+log = logging.getLogger("pipeline")
+
 FEWEST_ROWS = 2  # to train on
+MANY_LEVELS, MOSTLY_DIFFERENT = 24, 0.5  # words that tell rows apart rather than kinds of rows
 LARGEST = float(np.finfo(np.float32).max)  # trees compare in single precision
 
 
@@ -143,12 +147,20 @@ def _check_column(column: pd.Series[Any], dataset: Dataset) -> None:
         if (values > LARGEST).any():
             what = "infinite values" if np.isinf(values).any() else f"values beyond {LARGEST:.1g}"
             raise DataError(f"{dataset.label}: column {column.name!r} holds {what}")
-    elif column.nunique() > dataset.max_levels:
+        return
+    levels = column.nunique()
+    if levels > dataset.max_levels:
         raise DataError(
-            f"{dataset.label}: column {column.name!r} has {column.nunique()} levels, more than "
+            f"{dataset.label}: column {column.name!r} has {levels} levels, more than "
             f"dataset.max_levels={dataset.max_levels}; leave it out with "
             f"dataset.drop=[{column.name}] or raise the limit"
         )
+    if levels >= MANY_LEVELS and levels > len(column) * MOSTLY_DIFFERENT:
+        log.warning(
+            "%s: column %r becomes %d columns, because its %d cells hold so many different words; "
+            "a name or a number of each row is left out with 'dataset.drop=[%s]'",
+            dataset.label, column.name, levels - dataset.drop_first, len(column), column.name,
+        )  # fmt: skip
 
 
 def _column_means(X: Floats) -> Floats:

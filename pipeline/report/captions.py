@@ -11,34 +11,43 @@ from pipeline.theory.rows import N_ROWS
 
 @dataclass(frozen=True)
 class Caption:
-    """A figure's title and text; ``wide`` if it needs the page's whole width."""
+    """A figure's title and text; ``wide`` if it needs the page's whole width.
+
+    paper : which figure of the paper it is, if one.
+    """
 
     title: str
     text: str
     wide: bool = True
+    paper: str | None = None
 
 
 CAPTIONS: Mapping[str, Caption] = {
     "gap": Caption(
-        "Prediction gap under Unit",
-        "How far a round moves the training predictions. Below, the same on a logarithmic scale, "
-        "with the least-squares line of the second half of the rounds and its R². Mean over seeds, "
-        "band of one standard deviation.",
+        "Prediction gap",
+        "How far a round moves the training predictions (of the paper's three strategies, under "
+        "Unit). Below, the same on a logarithmic scale, with the least-squares line of the second "
+        "half of the rounds and its R². Mean over seeds, band of one standard deviation.",
+        paper="Figure 1",
     ),
     "training": Caption(
         "Training error",
         "Mean squared error above, multicalibration error below, on logarithmic scales. Relaxed's "
         "first weight, 7/8, pulls predictions towards zero, which costs both errors at first.",
+        paper="Figure 2",
     ),
     "generalization": Caption(
         "Held-out multicalibration error",
-        "On the test rows of each split; a star marks the round with the smallest mean. "
-        "Logarithmic scale, because Relaxed starts far above the others.",
+        "On the test rows of each split; a star marks the round with the smallest mean (where "
+        "several would cover each other they are stacked). Logarithmic scale, because Relaxed "
+        "starts far above the others.",
+        paper="Figure 3",
     ),
     "tail": Caption(
         "Where does the tail begin?",
         "R² of the line for every possible first round: of the mean curve, and shaded the middle "
-        "80 % of single runs. Dashed: the choice made here; dotted: the paper's smallest R², "
+        "80 % of single runs, cut off where the axis ends (over the last few rounds a single run's "
+        f"R² may be anything). Dashed: the choice made here; dotted: the paper's smallest R², "
         f"{LOWEST_R2}. Right: the factor by which the gap shrinks per round of the tail.",
     ),
     "best_rounds": Caption(
@@ -58,13 +67,6 @@ CAPTIONS: Mapping[str, Caption] = {
         "1, linear below. Mean over splits, band of one standard error that respects overlapping "
         "splits. Where a curve stays within the band around 0 there is nothing to calibrate that "
         "these samples could show, and the plug-in error follows the floor, that is, the test MSE.",
-    ),
-    "readings": Caption(
-        "How much does the reading of the paper matter?",
-        "Verdict of each claim under raw and standardised targets and under three readings of the "
-        "multicalibration error, and with the debiased square of the test error in its place (of "
-        "which claims 7 to 10 speak; training errors stay as they are).",
-        wide=False,
     ),
     "oracle": Caption(
         "Trees per round, the factor of the gaps, and held-out errors",

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import json
 import logging
-import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from pipeline import files
-from pipeline.analysis import claims, figures, oracle
+from pipeline.analysis import claims, figures, oracle, portable, readings
 from pipeline.analysis.certificates import certificate_table
 from pipeline.analysis.claims import Claim
 from pipeline.analysis.evidence import Evidence
 from pipeline.analysis.noise import noise_table
-from pipeline.analysis.readings import verdicts_by_reading
+from pipeline.analysis.scope import Scope, scope_of
 from pipeline.analysis.style import plain, save, styled
-from pipeline.report import errata
+from pipeline.analysis.summaries import summary_table
+from pipeline.report import errata, statements
 from pipeline.report.chapter import Chapter, make_chapter
 from pipeline.report.oracle import OracleChapter
-from pipeline.report.page import make_page, render
+from pipeline.report.page import Contents, make_page, render
 from pipeline.report.picture import Picture
+from pipeline.report.place import command_of, report_folder, write_settings
 from pipeline.runs.plan import Plan
 from pipeline.theory import figures as theory_figures
 from pipeline.theory.study import Study
@@ -30,49 +32,77 @@ from pipeline.theory.study import Study
 log = logging.getLogger("pipeline")
 
 LEAVES = "leaf_indicators"
+READINGS_FILE = "readings.csv"
 
 
-def publish(plan: Plan, evidence: Evidence, wall_seconds: float | None = None) -> list[Claim]:
-    """Write everything below the experiment's folder; gives the claims with their verdicts."""
-    root = plan.store.root
-    judged = claims.judge_all(evidence)
-    verdicts = verdicts_by_reading(plan, evidence)
-    names = figures.draw_all(evidence, verdicts, root / "figures")
-    with files.replacing(root / "rounds.parquet") as scratch:
-        evidence.rounds.to_parquet(scratch, index=False)
-    noise = noise_table(evidence)
-    _write_table(root / "noise.csv", noise)
-    _write_table(root / "table1.csv", evidence.table1)
-    _write_table(root / "verdicts_by_reading.csv", verdicts, index=True)
-    records = json.dumps(claims.as_records(judged), indent=2, ensure_ascii=False)
-    files.write_text(root / "claims.json", records)
-    page = make_page(
-        evidence,
-        judged,
-        noise,
-        [Picture.of(root / "figures", name) for name in names],
-        _theory(theory_folder(plan), evidence),
-        _oracle(plan),
-        _again(plan),
-        wall_seconds,
+@dataclass(frozen=True)
+class Published:
+    """What became of a report: where it is, of what, and what it says.
+
+    claims : judged if the runs are a replication, else none.
+    """
+
+    folder: Path
+    scope: Scope
+    claims: Sequence[Claim]
+    summary: pd.DataFrame
+
+
+def publish(plan: Plan, evidence: Evidence, wall_seconds: float | None = None) -> Published:
+    """Write tables, figures and page into the report's folder."""
+    folder, scope = report_folder(plan), scope_of(plan)
+    names = figures.draw_all(evidence, folder / "figures")
+    noise, summary = noise_table(evidence), summary_table(evidence)
+    with files.replacing(folder / portable.FILE) as scratch:
+        portable.as_table(evidence).to_parquet(scratch, index=False)
+    write_table(folder / "noise.csv", noise)
+    write_table(folder / "summary.csv", summary)
+    judged = _judge(plan, evidence, folder) if scope.is_replication else _Judged()
+    at_home = folder == plan.store.root and scope.is_replication
+    contents = Contents(
+        scope=scope,
+        evidence=evidence,
+        claims=judged.claims,
+        noise=noise,
+        summary=summary,
+        figures=[_picture(folder, name) for name in names],
+        again=_again(plan),
+        readings=judged.readings,
+        theory=_theory(theory_folder(plan), evidence) if at_home else None,
+        oracle=_oracle(plan) if at_home else None,
+        wall_seconds=wall_seconds,
     )
-    files.write_text(page_file(plan), render(page))
-    return judged
+    write_settings(plan, folder)
+    files.write_text(folder / "report.html", render(make_page(contents)))
+    return Published(folder, scope, judged.claims, summary)
 
 
-def _write_table(path: Path, table: pd.DataFrame, *, index: bool = False) -> None:
+def write_table(path: Path, table: pd.DataFrame) -> None:
+    """Put a table into a file, in the place of an earlier one."""
     with files.replacing(path) as scratch:
-        table.to_csv(scratch, index=index)
-
-
-def page_file(plan: Plan) -> Path:
-    """Where an experiment's page is."""
-    return plan.store.root / "report.html"
+        table.to_csv(scratch, index=False)
 
 
 def theory_folder(plan: Plan) -> Path:
     """Where ``stage=theory`` keeps its study, beside the experiment's runs."""
     return plan.store.root / "theory"
+
+
+@dataclass(frozen=True)
+class _Judged:
+    claims: Sequence[Claim] = ()
+    readings: statements.ReadingsChapter | None = None
+
+
+def _judge(plan: Plan, evidence: Evidence, folder: Path) -> _Judged:
+    """The paper's claims on these runs, and under the readings whose runs are stored."""
+    judged = claims.judge_all(evidence)
+    verdicts = readings.verdicts(plan, evidence)
+    write_table(folder / READINGS_FILE, verdicts)
+    write_table(folder / "table1.csv", evidence.table1)
+    records = json.dumps(claims.as_records(judged), indent=2, ensure_ascii=False)
+    files.write_text(folder / "claims.json", records)
+    return _Judged(judged, statements.make_chapter(verdicts, judged))
 
 
 def _theory(folder: Path, evidence: Evidence) -> Chapter | None:
@@ -90,7 +120,7 @@ def _theory(folder: Path, evidence: Evidence) -> Chapter | None:
     certificates = pd.DataFrame()
     if leaves is not None:
         certificates = certificate_table(leaves, study.widths, study.largest)
-        _write_table(folder / "certificates.csv", certificates)
+        write_table(folder / "certificates.csv", certificates)
     pictures = [Picture.of(folder / "figures", name) for name in names]
     return make_chapter(study, pictures, certificates, sum(n for _, n in points.tally))
 
@@ -135,21 +165,19 @@ def _runs_of(file: Path, plan: Plan) -> pd.DataFrame | None:
         return None
 
 
+def _picture(folder: Path, name: str) -> Picture:
+    """A figure with the command that draws it alone, from the report's own table."""
+    source = folder / portable.FILE
+    again = command_of([f"figures.source={source}", f"figures.only=[{name}]"], "figures")
+    return Picture.of(folder / "figures", name, again=again, linked=True)
+
+
 def _again(plan: Plan) -> str:
-    """The commands behind a figure: all of it, and one of its runs."""
-    dataset, strategy = list(plan.pairs)[-1]
+    """The commands behind a report: all of it, and one of its runs."""
+    (dataset, strategy), *_ = plan.pairs
     kept = [o for o in plan.overrides if not o.lstrip("+").startswith(("experiment", "stage="))]
-    name = plan.config.experiment.name
-    one = [*kept, f"dataset={dataset}", f"strategy={strategy}", f"seed={plan.seeds[-1]}"]
+    one = [*kept, f"dataset={dataset}", f"strategy={strategy}", f"seed={plan.seeds[0]}"]
     return (
-        f"# redraw from the stored runs\n{command_of(plan.overrides, 'report')}\n"
-        "# one curve of a panel, for any dataset, strategy and seed\n"
-        f"{command_of([*one, f'experiment.name={name}'])}"
+        f"# this page, from the stored runs\n{command_of(plan.overrides, 'report')}\n"
+        f"# one of its runs\n{command_of([*one, f'experiment.name={plan.store.root.name}'])}"
     )
-
-
-def command_of(overrides: Sequence[str], stage: str | None = None) -> str:
-    """The command line with these ``overrides``, for another ``stage`` if one is given."""
-    kept = [o for o in overrides if stage is None or o.lstrip("+").partition("=")[0] != "stage"]
-    lines = [*kept, *([f"stage={stage}"] if stage else [])]
-    return " ".join(["python -m pipeline", *map(shlex.quote, lines)])

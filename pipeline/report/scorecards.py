@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
+from pipeline.analysis import readings
 from pipeline.analysis.claims import Claim
 from pipeline.analysis.style import VERDICTS
 from pipeline.theory.findings import Level
@@ -39,6 +42,40 @@ def tally_of_claims(claims: Sequence[Claim]) -> str:
     """How many claims have each verdict."""
     counts = Counter(c.verdict for c in claims)
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)  # type: ignore[index]
+
+
+def of_summary(summary: pd.DataFrame) -> str:
+    """What a grid's runs came to, as a table: last round against the first, and the best one."""
+    names = {
+        "gap_ratio": "gap", "r2": "R²", "mse_train_ratio": "train MSE", "mce_train_ratio":
+        "train MCE", "mse_test_ratio": "test MSE", "mce_test_ratio": "test MCE",
+        "best_round": "best round", "mse_test_at_best": "MSE there", "mce_test_at_best":
+        "MCE there",
+    }  # fmt: skip
+    table = summary[["dataset", "strategy", *names]].rename(columns=names)
+    return "last round / round 0, and at the best round by test MCE\n" + table.to_string(
+        index=False, float_format=lambda v: f"{v:.3g}"
+    )
+
+
+def of_readings(table: pd.DataFrame) -> str:
+    """How many claims each reading gives, and which claims none gives."""
+    names = {"target": "target", "t": "t", "error": "error", "round_0": "round 0"}
+    best = readings.scores(table).rename(columns=names)
+    failing = claims_under_no_reading(table)
+    return "\n".join(
+        [
+            best.to_string(index=False),
+            f"{len(best)} readings of {table['claim'].nunique()} claims",
+            f"replicated under none of them: {', '.join(failing) or 'no claim'}",
+        ]
+    )
+
+
+def claims_under_no_reading(table: pd.DataFrame) -> list[str]:
+    """The claims that no reading of the paper replicates."""
+    counts = readings.matters(table)
+    return [str(claim) for claim in counts.loc[counts["replicated"] == 0, "claim"]]
 
 
 def of_findings(records: Sequence[Mapping[str, Any]]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pipeline.boosting.algorithm import round_seed
 from pipeline.config.schema import Config
+from pipeline.runs.strategies import strategy_key
 
 # Bump by hand when the same config starts to give other numbers; stored runs then count as stale.
 NUMERICS = 2
@@ -43,7 +44,7 @@ def run_key(config: Config, data_sha256: str) -> Key:
     return initial_key(config, data_sha256) | {
         # The audit's trees are drawn from the dataset's name, not from its content.
         "name": config.dataset.label,
-        "strategy": config.strategy.model_dump(),
+        "strategy": strategy_key(config.strategy),
         "boosting": config.boosting.model_dump(),
         "engine": config.engine.model_dump(),
         "audit": _jsonable(config.audit.model_dump(include=_AUDIT)),
@@ -65,7 +66,7 @@ def key_hash(key: Mapping[str, Any]) -> str:
 
 def differing(key: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """Where two keys differ, as ``boosting.eta: 0.3 instead of 0.5``."""
-    ours, theirs = dict(_flat(key)), dict(_flat(other))
+    ours, theirs = dict(flat(key)), dict(flat(other))
     return [
         f"{name}: {ours.get(name, 'absent')} instead of {theirs.get(name, 'absent')}"
         for name in sorted(ours.keys() | theirs.keys())
@@ -93,9 +94,10 @@ def _jsonable(value: Mapping[str, Any]) -> dict[str, Any]:
     return json.loads(json.dumps(value))
 
 
-def _flat(key: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat(key: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The leaves of a key with their dotted names."""
     for name, value in key.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
+            yield from flat(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.config.compose import Pairs, load_pairs, varied
 from pipeline.config.schema import Config, Dataset
 from pipeline.datasets.library import Library
+from pipeline.datasets.manifest import manifest
+from pipeline.errors import ConfigError
+from pipeline.paths import REFERENCE
 from pipeline.runs.keys import ground_key
 from pipeline.runs.store import RunId, RunStore
+from pipeline.runs.strategies import labels_of, rescaling_of
 from pipeline.runs.tasks import Task
+
+PAPER, OWN = "paper", "own"  # where runs go that name no experiment
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class Plan:
     @property
     def n_runs(self) -> int:
         """How many runs there are."""
-        return sum(len(varied(c)) for c in self.pairs.values()) * len(self.seeds)
+        return len(self.configs) * len(self.seeds)
 
     @property
     def datasets(self) -> dict[str, Dataset]:
@@ -49,6 +55,16 @@ class Plan:
     def titles(self) -> dict[str, str]:
         """Display names by label, in order."""
         return {label: dataset.display for label, dataset in self.datasets.items()}
+
+    @property
+    def configs(self) -> list[Config]:
+        """The configs of all runs but for their seeds."""
+        return [config for pair in self.pairs.values() for config in varied(pair)]
+
+    @property
+    def strategy_labels(self) -> dict[str, str]:
+        """What to call each strategy in tables and figures; see `labels_of`."""
+        return labels_of(config.strategy for config in self.configs)
 
     def tasks(self) -> Iterator[Task]:
         """Every (dataset, seed) with all its strategies; apart, what shares no common ground."""
@@ -65,21 +81,26 @@ class Plan:
         """The places of all runs, without computing anything."""
         return [task.run_id(config) for task in self.tasks() for config in task.configs]
 
-    def standardised(self) -> Plan:
-        """The same runs with standardised targets."""
-        return replace(self, pairs={pair: _standardised(c) for pair, c in self.pairs.items()})
-
 
 def make_plan(config: Config, overrides: Sequence[str] = ()) -> Plan:
     """The plan of a command whose ``overrides`` compose to ``config``."""
     if config.experiment.is_grid:
         pairs, seeds = load_pairs(config, overrides), config.experiment.seeds
     else:
-        pairs, seeds = {(config.dataset.label, config.strategy.name): config}, (config.seed,)
-    store = RunStore(Path(config.output_dir) / config.experiment.name)
-    return Plan(config, tuple(overrides), pairs, seeds, store)
+        pairs, seeds = {(config.dataset.label, config.strategy.label): config}, (config.seed,)
+    for pair in pairs.values():
+        for variant in varied(pair):
+            rescaling_of(variant.strategy)  # a strategy of one's own may not be there
+    return Plan(config, tuple(overrides), pairs, seeds, RunStore(_folder(config)))
 
 
-def _standardised(config: Config) -> Config:
-    dataset = config.dataset.model_copy(update={"target_scaling": "standardise"})
-    return config.model_copy(update={"dataset": dataset})
+def _folder(config: Config) -> Path:
+    """Where the runs of a command are kept; never in the committed reference."""
+    known = config.dataset.label in manifest()
+    folder = Path(config.output_dir) / (config.experiment.name or (PAPER if known else OWN))
+    if folder.resolve().is_relative_to(REFERENCE):
+        raise ConfigError(
+            f"experiment.name={folder.name}: {folder} holds the committed reference result, which "
+            "no experiment writes to; choose another name"
+        )
+    return folder

@@ -21,12 +21,12 @@ from pipeline.boosting.arrays import Floats
 from pipeline.boosting.audit import Auditor, errors_of
 from pipeline.boosting.engines import Ensemble, TreeSettings, make_engine
 from pipeline.boosting.initial import paper_forest
-from pipeline.boosting.rescaling import Adaptive, Relaxed, Rescaling, Unit
 from pipeline.config import schema
 from pipeline.datasets.design import Design, Split, split
 from pipeline.runs import provenance
 from pipeline.runs.keys import audit_seed, seeds
 from pipeline.runs.store import Initial
+from pipeline.runs.strategies import rescaling_of
 
 Row = dict[str, Any]
 OnRound = Callable[[Row], None]
@@ -121,7 +121,7 @@ def run(config: schema.Config, ground: CommonGround, on_round: OnRound = unheard
         errors, further = ground.measure(f_train, f_test)
         row = {
             "dataset": config.dataset.label,
-            "strategy": config.strategy.name,
+            "strategy": config.strategy.label,
             "seed": config.seed,
             "round": t,
             **errors,
@@ -145,13 +145,6 @@ def run(config: schema.Config, ground: CommonGround, on_round: OnRound = unheard
         record(step.t + 1, step.gap, step.weight)
     seconds = time.perf_counter() - started
     return Run(pd.DataFrame(rows), _record(config, ground, f_train, seconds))
-
-
-def rescaling_of(strategy: schema.Unit | schema.Relaxed | schema.Adaptive) -> Rescaling:
-    """The rescaling a config describes."""
-    if isinstance(strategy, schema.Relaxed):
-        return Relaxed(strategy.offset, strategy.exponent)
-    return Unit() if isinstance(strategy, schema.Unit) else Adaptive()
 
 
 def _record(

@@ -15,9 +15,10 @@ import errno
 import hashlib
 import io
 import json
+import logging
 import shutil
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,8 @@ from pipeline import files
 from pipeline.boosting.arrays import Floats
 from pipeline.errors import UserError
 from pipeline.runs.keys import Key, differing, key_hash
+
+log = logging.getLogger("pipeline")
 
 
 class StoreError(UserError):
@@ -139,26 +142,13 @@ class RunStore:
                 best = differences
         return None if best is None else "; ".join(best)
 
-    def frame(self, runs: Iterable[RunId] | None = None) -> pd.DataFrame:
-        """The rounds of ``runs`` (default: all that are valid) as one frame.
-
-        A column ``key`` holds each run's hash, so that runs of different settings stay apart.
-        """
-        folders = (
-            sorted(self.runs.glob("*/*/seed=*-*"))
-            if runs is None
-            else [self.runs / run.folder for run in runs]
-        )
-        frames = []
-        for folder in folders:
+    def stored(self) -> Iterator[tuple[Path, StoredRun]]:
+        """All runs that are whole, with their folders; of others a warning is given."""
+        for folder in sorted(self.runs.glob("*/*/seed=*-*")):
             try:
-                frames.append(_read(folder).rounds.assign(key=folder.name.rpartition("-")[2]))
-            except CorruptRun:
-                if runs is not None:
-                    raise
-        if not frames:
-            return pd.DataFrame()
-        return pd.concat(frames, ignore_index=True)
+                yield folder, _read(folder)
+            except CorruptRun as error:
+                log.warning("%s; left out", error)
 
     # -- f_0 ----------------------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ class Task:
     def run_id(self, config: Config) -> RunId:
         """The place in the store of one of its runs."""
         return RunId(
-            self.dataset, config.strategy.name, self.seed, run_key(config, self.data_sha256)
+            self.dataset, config.strategy.label, self.seed, run_key(config, self.data_sha256)
         )
 
     def __str__(self) -> str:

@@ -20,7 +20,7 @@ from pipeline.datasets.canonical import is_number
 from pipeline.datasets.design import split, split_rows
 from pipeline.errors import ConfigError, DataError
 from pipeline.report import audit as page
-from pipeline.report.publish import command_of
+from pipeline.report.place import command_of
 from pipeline.runs.compilation import compile_kernels
 from pipeline.runs.keys import key_hash
 from pipeline.runs.plan import Plan

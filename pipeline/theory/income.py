@@ -16,7 +16,7 @@ from pipeline.config.schema import Config
 from pipeline.datasets.design import encode
 from pipeline.datasets.sources import RawTable
 from pipeline.runs.keys import audit_seed
-from pipeline.runs.run import rescaling_of
+from pipeline.runs.strategies import rescaling_of
 
 LABEL, POSITIVE = "income", ">50K"
 NAME = "adult-income"
@@ -63,7 +63,7 @@ def _rounds(
         for side, (X, _) in sides.items()
     }
     for t in range(boosting.rounds + 1):
-        row: dict[str, Any] = {"strategy": strategy.name, "round": t}
+        row: dict[str, Any] = {"strategy": strategy.label, "round": t}
         row["gap"] = model.gaps_[t - 1] if t else None
         for side, (_, labels) in sides.items():
             f = stages[side][t]

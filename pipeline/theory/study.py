@@ -18,7 +18,8 @@ from pipeline.boosting.algorithm import advance, boost
 from pipeline.boosting.rescaling import Rescaling, Unit
 from pipeline.config.schema import Config
 from pipeline.runs.plan import Plan
-from pipeline.runs.run import CommonGround, rescaling_of
+from pipeline.runs.run import CommonGround
+from pipeline.runs.strategies import rescaling_of
 from pipeline.runs.tasks import Task
 from pipeline.theory import curves, income
 from pipeline.theory.dynamics import run
@@ -119,7 +120,7 @@ def conduct(plan: Plan, n: int = N_INSTANCES) -> Study:
         ground = _ground(plan, configs[0])
         instances = real_instances(ground.split.X_train, ground.split.y_train)
         real += instances
-        rescalings = {str(c.strategy.name): rescaling_of(c.strategy) for c in configs}
+        rescalings = {c.strategy.label: rescaling_of(c.strategy) for c in configs}
         exact += exact_rounds(configs[0].dataset.label, instances, rescalings)
         gbdt += gbdt_rounds(configs[0], ground)
     income_ = None

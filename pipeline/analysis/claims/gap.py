@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.analysis import paper
-from pipeline.analysis.claims.registry import Judgement, Verdict, claim
+from pipeline.analysis.claims.registry import Judgement, Measured, Verdict, claim
 from pipeline.analysis.claims.wording import (
     enough_of,
     fraction,
     grade,
-    listed,
     percent,
     where_not,
 )
-from pipeline.analysis.curves import bootstrap_interval, fit_tail, tail_start
+from pipeline.analysis.curves import bootstrap_interval, fit_tail, rounded_r2, tail_start
 from pipeline.analysis.evidence import Evidence
 from pipeline.boosting.arrays import Floats
 
@@ -26,6 +25,7 @@ RISING_STEPS = 0.05  # of single runs' steps may rise more than the paper says
     "1a",
     text="Unit: the gap decays towards zero on every dataset",
     paper="a clear overall decay on all five",
+    figure="gap",
 )
 def gap_decays(e: Evidence) -> Judgement:
     """The last gap beside the first."""
@@ -39,8 +39,11 @@ def gap_decays(e: Evidence) -> Judgement:
         verdict = "not replicated"
     failing = [f"{e.title(d)} ({ratios[d].mean():.2f})" for d in above]
     return Judgement(
-        ours="last gap / first gap: "
-        + listed({e.title(d): _mean_interval(r) for d, r in ratios.items()}),
+        ours=Measured.of(
+            "Dataset",
+            ("last gap / first gap", "95 % interval"),
+            {e.title(d): _mean_interval(r) for d, r in ratios.items()},
+        ),
         rule=f"the last gap is at most {fraction(DECAYED)} of the first on every dataset "
         "(partly: below it on all)",
         verdict=verdict,
@@ -53,6 +56,7 @@ def gap_decays(e: Evidence) -> Judgement:
     text=f"Unit: the gap never rises by more than {percent(paper.LARGEST_RISE)} from one round to "
     "the next",
     paper=f"≤ {percent(paper.LARGEST_RISE)}",
+    figure="gap",
 )
 def gap_rises_little(e: Evidence) -> Judgement:
     """Rises of mean curves, and of single runs."""
@@ -73,10 +77,14 @@ def gap_rises_little(e: Evidence) -> Judgement:
     failing += [f"{e.title(d)}: {shares[d]:.0%} of single steps" for d in in_seeds]
     limit = percent(paper.LARGEST_RISE)
     return Judgement(
-        ours="largest rise of the mean curve: "
-        + listed({e.title(d): f"{max(r, 0):.1%}" for d, r in rises.items()})
-        + "; single runs' steps that rise more: "
-        + listed({e.title(d): f"{s:.1%}" for d, s in shares.items()}),
+        ours=Measured.of(
+            "Dataset",
+            (
+                "largest rise of the mean curve",
+                f"single runs' steps that rise by more than {limit}",
+            ),
+            {e.title(d): (f"{max(r, 0):.1%}", f"{shares[d]:.1%}") for d, r in rises.items()},
+        ),
         rule=f"no step of a mean curve rises by more than {limit}, and at most "
         f"{percent(RISING_STEPS)} of single runs' steps do (partly: fewer than half of the mean "
         "curves break it)",
@@ -89,6 +97,7 @@ def gap_rises_little(e: Evidence) -> Judgement:
     "2a",
     text="Unit: the tail of the log-gap is close to a line",
     paper=f"R² between {paper.LOWEST_R2} and {paper.HIGHEST_R2}",
+    figure="gap",
 )
 def tail_is_linear(e: Evidence) -> Judgement:
     """R² of least-squares lines through the second half."""
@@ -101,8 +110,14 @@ def tail_is_linear(e: Evidence) -> Judgement:
     verdict = grade(len(r2) - len(low), len(r2))
     failing = [f"{e.title(d)} ({r2[d]:.2f})" for d in low]
     return Judgement(
-        ours="R² of the mean curve (median of single runs): "
-        + listed({e.title(d): f"{r2[d]:.2f} ({np.nanmedian(per_seed[d]):.2f})" for d in r2}),
+        ours=Measured.of(
+            "Dataset",
+            ("R² of the mean curve", "median of single runs"),
+            {
+                e.title(d): (rounded_r2(r2[d]), rounded_r2(float(np.nanmedian(per_seed[d]))))
+                for d in r2
+            },
+        ),
         rule=f"R² ≥ {paper.LOWEST_R2} over rounds {start}–{e.n_rounds} on every dataset "
         f"(partly: on {enough_of(len(r2))})",
         verdict=verdict,
@@ -114,6 +129,7 @@ def tail_is_linear(e: Evidence) -> Judgement:
     "2b",
     text="Unit: R² is lowest on California Housing and Adult",
     paper="lowest on these two",
+    figure="tail",
 )
 def lowest_r2_where_the_paper_says(e: Evidence) -> Judgement | None:
     """The order of the datasets by R²."""
@@ -125,7 +141,9 @@ def lowest_r2_where_the_paper_says(e: Evidence) -> Judgement | None:
     hit = expected & set(ordered[: len(expected)])
     verdict: Verdict = ("not replicated", "partly", "replicated")[len(hit)]
     return Judgement(
-        ours="ascending: " + listed({e.title(d): f"{r2[d]:.2f}" for d in ordered}),
+        ours=Measured.of(
+            "Dataset", "R², ascending", {e.title(d): rounded_r2(r2[d]) for d in ordered}
+        ),
         rule="they are the two lowest (partly: one of them is)",
         verdict=verdict,
         explanation=where_not(verdict, [e.title(d) for d in ordered[:2]], "The two lowest are"),
@@ -137,6 +155,6 @@ def _tail_r2(e: Evidence) -> dict[str, float]:
     return {d: fit_tail(e.curves(d, "unit", "gap").mean(axis=0), start).r2 for d in e.datasets}
 
 
-def _mean_interval(values: Floats) -> str:
+def _mean_interval(values: Floats) -> tuple[str, str]:
     low, high = bootstrap_interval(values)
-    return f"{values.mean():.2f} ({low:.2f}–{high:.2f})"
+    return f"{values.mean():.2f}", f"{low:.2f}–{high:.2f}"

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipeline.analysis import paper
-from pipeline.analysis.claims.registry import Judgement, Verdict, claim
+from pipeline.analysis.claims.registry import Judgement, Measured, Verdict, claim
 from pipeline.analysis.claims.wording import (
     MOST,
     enough_of,
     grade,
-    listed,
     percent,
     where_not,
 )
@@ -33,6 +32,7 @@ ABOUT = {"california": 3, "german": 1}
     "7",
     text="Test MCE is U-shaped on California Housing and German Credit",
     paper="a distinct U on both",
+    figure="generalization",
 )
 def held_out_mce_is_u_shaped(e: Evidence) -> Judgement | None:
     """Both arms of each curve."""
@@ -42,20 +42,25 @@ def held_out_mce_is_u_shaped(e: Evidence) -> Judgement | None:
     shapes, detail = {}, {}
     for d in datasets:
         for s in STRATEGIES:
-            mean = e.curves(d, s, "mce_test").mean(axis=0)
+            mean = e.curves(d, s, "mce_test").mean(axis=0)[e.first :]
             key = f"{e.title(d)}/{s}"
             shapes[key] = _is_u(mean)
             low = mean.min()
             detail[key] = (
-                f"best at {int(mean.argmin())}, start {mean[0] / low - 1:+.0%}, "
-                f"end {mean[-1] / low - 1:+.0%}"
+                str(e.first + int(mean.argmin())),
+                f"{mean[0] / low - 1:+.0%}",
+                f"{mean[-1] / low - 1:+.0%}",
             )
     both = all(any(shapes[f"{e.title(d)}/{s}"] for s in STRATEGIES) for d in datasets)
     verdict: Verdict = (
         "replicated" if all(shapes.values()) else "partly" if both else "not replicated"
     )
     return Judgement(
-        ours=listed(detail),
+        ours=Measured.of(
+            "Dataset / strategy",
+            ("best round", "start above it", "end above it"),
+            detail,
+        ),
         rule=f"best round strictly inside, both ends at least {percent(U_MARGIN)} above it, for "
         "all strategies on both (partly: for one strategy on each)",
         verdict=verdict,
@@ -68,6 +73,7 @@ def held_out_mce_is_u_shaped(e: Evidence) -> Judgement | None:
     text="Unit's and Adaptive's best round lies within rounds "
     f"{paper.BEST_EARLY[0]}–{paper.BEST_EARLY[1]}",
     paper=f"{paper.BEST_EARLY[0]}–{paper.BEST_EARLY[1]}, depending on the dataset",
+    figure="best_rounds",
 )
 def fast_strategies_are_best_early(e: Evidence) -> Judgement:
     """Best rounds of the mean curves, with a bootstrap over seeds."""
@@ -77,18 +83,23 @@ def fast_strategies_are_best_early(e: Evidence) -> Judgement:
         for s in FAST:
             curves = e.curves(d, s, "mce_test")
             later.append(best_round(curves, first=1))
-            low, high = np.quantile(bootstrap_best_rounds(curves), [0.05, 0.95])
-            best[f"{e.title(d)}/{s}"] = (best_round(curves), int(low), int(high))
+            samples = bootstrap_best_rounds(curves, first=e.first)
+            low, high = np.quantile(samples, [0.05, 0.95])
+            best[f"{e.title(d)}/{s}"] = (best_round(curves, e.first), int(low), int(high))
     outside = [k for k, (t, _, _) in best.items() if not first <= t <= last]
     verdict = grade(len(best) - len(outside), len(best))
     failing = [f"{k} ({best[k][0]})" for k in outside]
     return Judgement(
-        ours=listed({k: f"{t} ({a}–{b})" for k, (t, a, b) in best.items()}),
+        ours=Measured.of(
+            "Dataset / strategy",
+            ("best round", "90 % of bootstrap samples of the seeds"),
+            {k: (str(t), f"{a}–{b}") for k, (t, a, b) in best.items()},
+        ),
         rule=f"the mean test MCE is smallest at a round from {first} to {last} in all cases "
-        f"(partly: in {percent(MOST)}); in brackets 90 % of bootstrap samples of the seeds",
+        f"(partly: in {percent(MOST)})",
         verdict=verdict,
         explanation=where_not(verdict, failing, "Outside")
-        + ("" if verdict == "replicated" else _without_the_start(later)),
+        + ("" if verdict == "replicated" or e.first else _without_the_start(later)),
     )
 
 
@@ -96,6 +107,7 @@ def fast_strategies_are_best_early(e: Evidence) -> Judgement:
     "9",
     text="On German Credit, Unit and Adaptive overfit almost at once",
     paper="almost immediately",
+    figure="generalization",
 )
 def german_overfits_at_once(e: Evidence) -> Judgement | None:
     """An early best round, and a rise after it."""
@@ -104,14 +116,18 @@ def german_overfits_at_once(e: Evidence) -> Judgement | None:
     held, detail = [], {}
     for s in FAST:
         mean = e.curves("german", s, "mce_test").mean(axis=0)
-        t = int(mean.argmin())
-        detail[s] = f"best at round {t}, at the end {mean[-1] / mean[t] - 1:+.0%}"
+        t = e.first + int(mean[e.first :].argmin())
+        detail[s] = (str(t), f"{mean[-1] / mean[t] - 1:+.0%}")
         if t <= AT_ONCE and _ends_above(mean[-1], mean[t]):
             held.append(s)
     verdict: Verdict = ("not replicated", "partly", "replicated")[len(held)]
-    failing = [f"{s} ({d})" for s, d in detail.items() if s not in held]
+    failing = [
+        f"{s} (best at round {t}, at the end {rise})"
+        for s, (t, rise) in detail.items()
+        if s not in held
+    ]
     return Judgement(
-        ours=listed(detail),
+        ours=Measured.of("Strategy", ("best round", "test MCE at the end, against it"), detail),
         rule=f"test MCE is smallest at round {AT_ONCE} or before and ends at least "
         f"{percent(U_MARGIN)} above (partly: for one)",
         verdict=verdict,
@@ -123,6 +139,7 @@ def german_overfits_at_once(e: Evidence) -> Judgement | None:
     "10a",
     text="Relaxed's best round comes later than Unit's and Adaptive's",
     paper="later",
+    figure="best_rounds",
 )
 def relaxed_is_best_later(e: Evidence) -> Judgement:
     """The order of the strategies' best rounds."""
@@ -131,7 +148,7 @@ def relaxed_is_best_later(e: Evidence) -> Judgement:
             d: {s: best_round(e.curves(d, s, "mce_test"), first) for s in STRATEGIES}
             for d in e.datasets
         }
-        for first in (0, 1)
+        for first in (e.first, 1)
     )
     held, held_from_one = (
         [d for d, r in table.items() if r["relaxed"] > max(r[s] for s in FAST)]
@@ -139,16 +156,18 @@ def relaxed_is_best_later(e: Evidence) -> Judgement:
     )
     verdict = grade(len(held), len(rounds))
     failing = [e.title(d) for d in rounds if d not in held]
-    names = {d: "/".join(str(r[s]) for s in STRATEGIES) for d, r in rounds.items()}
     return Judgement(
-        ours="best rounds Unit / Relaxed / Adaptive: "
-        + listed({e.title(d): text for d, text in names.items()}),
+        ours=Measured.of(
+            "Dataset",
+            tuple(f"best round, {s}" for s in STRATEGIES),
+            {e.title(d): tuple(str(r[s]) for s in STRATEGIES) for d, r in rounds.items()},
+        ),
         rule=f"later than both on every dataset (partly: on {enough_of(len(rounds))})",
         verdict=verdict,
         explanation=where_not(verdict, failing, "Not later on")
         + (
             ""
-            if verdict == "replicated"
+            if verdict == "replicated" or e.first
             else f" Counted from round 1 on, it is later on {len(held_from_one)} of {len(rounds)}."
         ),
     )
@@ -160,8 +179,9 @@ def _best_of_relaxed(e: Evidence, dataset: str) -> Judgement | None:
         return None
     expected, within = paper.RELAXED_BEST[dataset], ABOUT[dataset]
     curves = e.curves(dataset, "relaxed", "mce_test")
-    t = best_round(curves)
-    low, high = (int(q) for q in np.quantile(bootstrap_best_rounds(curves), [0.025, 0.975]))
+    t = best_round(curves, e.first)
+    samples = bootstrap_best_rounds(curves, first=e.first)
+    low, high = (int(q) for q in np.quantile(samples, [0.025, 0.975]))
     verdict: Verdict = (
         "replicated"
         if abs(t - expected) <= within
@@ -181,6 +201,7 @@ def _best_of_relaxed(e: Evidence, dataset: str) -> Judgement | None:
     "10b",
     text=f"Relaxed's best round on California Housing is about {paper.RELAXED_BEST['california']}",
     paper=f"about {paper.RELAXED_BEST['california']}",
+    figure="generalization",
 )
 def relaxed_best_on_california(e: Evidence) -> Judgement | None:
     """California Housing."""
@@ -191,6 +212,7 @@ def relaxed_best_on_california(e: Evidence) -> Judgement | None:
     "10c",
     text=f"Relaxed's best round on German Credit is about {paper.RELAXED_BEST['german']}",
     paper=f"about {paper.RELAXED_BEST['german']}",
+    figure="generalization",
 )
 def relaxed_best_on_german(e: Evidence) -> Judgement | None:
     """German Credit."""
@@ -201,13 +223,14 @@ def relaxed_best_on_german(e: Evidence) -> Judgement | None:
     "10d",
     text=lambda e: f"Relaxed does not reach its minimum on Adult within {e.n_rounds} rounds",
     paper=f"no minimum within {paper.N_ROUNDS}",
+    figure="generalization",
 )
 def relaxed_keeps_improving_on_adult(e: Evidence) -> Judgement | None:
     """Whether the last round is the best."""
     if "adult" not in e.datasets:
         return None
     curves = e.curves("adult", "relaxed", "mce_test")
-    t = best_round(curves)
+    t = best_round(curves, e.first)
     share = float((bootstrap_best_rounds(curves) == e.n_rounds).mean())
     verdict: Verdict = (
         "replicated"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from pipeline.analysis import paper
-from pipeline.analysis.claims.registry import Judgement, Verdict, claim
+from pipeline.analysis.claims.registry import Judgement, Measured, Verdict, claim
 from pipeline.analysis.claims.wording import (
     enough_of,
     fraction,
     grade,
-    listed,
     number,
     where_not,
 )
@@ -31,6 +30,7 @@ ORDERS = 2
     "3",
     text="Training MSE never increases, for every strategy and dataset",
     paper="monotone for all",
+    figure="training",
 )
 def mse_never_rises(e: Evidence) -> Judgement:
     """Every run, and the mean curves."""
@@ -67,6 +67,7 @@ def mse_never_rises(e: Evidence) -> Judgement:
     "4",
     text="Relaxed converges more slowly at first than Unit and Adaptive",
     paper="slightly slower",
+    figure="training",
 )
 def relaxed_starts_slower(e: Evidence) -> Judgement:
     """Training MSE of the first rounds."""
@@ -82,8 +83,11 @@ def relaxed_starts_slower(e: Evidence) -> Judgement:
     failing = [e.title(d) for d in e.datasets if d not in held]
     *some, last = map(str, range(1, FIRST_ROUNDS + 1))
     return Judgement(
-        ours=f"training MSE of rounds 1–{FIRST_ROUNDS}, Relaxed / the slower of the others: "
-        + listed({e.title(d): f"{r:.2f}" for d, r in ratios.items()}),
+        ours=Measured.of(
+            "Dataset",
+            f"training MSE of rounds 1–{FIRST_ROUNDS}, Relaxed / the slower of the others",
+            {e.title(d): f"{r:.2f}" for d, r in ratios.items()},
+        ),
         rule=f"Relaxed's mean training MSE is above both others' at rounds {', '.join(some)} and "
         f"{last} on every dataset (partly: on {enough_of(len(e.datasets))})",
         verdict=verdict,
@@ -91,7 +95,12 @@ def relaxed_starts_slower(e: Evidence) -> Judgement:
     )
 
 
-@claim("5", text="Adaptive is at least as fast as Unit", paper="matches or exceeds Unit")
+@claim(
+    "5",
+    text="Adaptive is at least as fast as Unit",
+    paper="matches or exceeds Unit",
+    figure="training",
+)
 def adaptive_is_as_fast(e: Evidence) -> Judgement:
     """Training MSE over all rounds."""
     ratios = {}
@@ -104,8 +113,11 @@ def adaptive_is_as_fast(e: Evidence) -> Judgement:
     verdict = grade(len(ratios) - len(slower), len(ratios))
     failing = [f"{e.title(d)} ({ratios[d]:.2f})" for d in slower]
     return Judgement(
-        ours="training MSE Adaptive / Unit, geometric mean over rounds: "
-        + listed({e.title(d): f"{r:.3f}" for d, r in ratios.items()}),
+        ours=Measured.of(
+            "Dataset",
+            "training MSE Adaptive / Unit, geometric mean over rounds",
+            {e.title(d): f"{r:.3f}" for d, r in ratios.items()},
+        ),
         rule=f"that ratio is at most {AS_FAST} on every dataset "
         f"(partly: on {enough_of(len(ratios))})",
         verdict=verdict,
@@ -113,7 +125,9 @@ def adaptive_is_as_fast(e: Evidence) -> Judgement:
     )
 
 
-@claim("6a", text="Training MCE tends to 0", paper="a consistent trend towards 0")
+@claim(
+    "6a", text="Training MCE tends to 0", paper="a consistent trend towards 0", figure="training"
+)
 def training_mce_vanishes(e: Evidence) -> Judgement:
     """The last training MCE beside the first."""
     ratios = _mce_ratios(e, e.datasets)
@@ -123,7 +137,7 @@ def training_mce_vanishes(e: Evidence) -> Judgement:
         verdict = "not replicated"
     failing = [f"{k} ({ratios[k]:.2f})" for k in above]
     return Judgement(
-        ours="last / first training MCE: " + listed({k: f"{r:.1e}" for k, r in ratios.items()}),
+        ours=_ratio_table(e, ratios),
         rule=f"the last is at most {fraction(VANISHED)} of the first for every dataset and "
         "strategy (partly: smaller)",
         verdict=verdict,
@@ -135,6 +149,7 @@ def training_mce_vanishes(e: Evidence) -> Judgement:
     "6b",
     text="Training MCE falls by orders of magnitude on German Credit and Diabetes",
     paper="some orders of magnitude",
+    figure="training",
 )
 def training_mce_falls_by_orders(e: Evidence) -> Judgement | None:
     """How many orders."""
@@ -147,12 +162,23 @@ def training_mce_falls_by_orders(e: Evidence) -> Judgement | None:
     )
     failing = [f"{k} ({r:.1e})" for k, r in ratios.items() if r > enough]
     return Judgement(
-        ours="last / first: " + listed({k: f"{r:.1e}" for k, r in ratios.items()}),
+        ours=_ratio_table(e, ratios),
         rule=f"at least {number(ORDERS)} orders for all strategies on both "
         f"(partly: {number(ORDERS - 1)} order)",
         verdict=verdict,
         explanation=where_not(verdict, failing, f"Less than {number(ORDERS)}"),
     )
+
+
+def _ratio_table(e: Evidence, ratios: Mapping[str, float]) -> Measured:
+    """Datasets in rows, strategies in columns."""
+    named = {e.title(d) for d in e.datasets}
+    by_dataset: dict[str, tuple[str, ...]] = {}
+    for key, ratio in ratios.items():
+        title = next(t for t in named if key.startswith(f"{t}/"))
+        by_dataset[title] = (*by_dataset.get(title, ()), f"{ratio:.1e}")
+    heads = tuple(f"last / first training MCE, {s}" for s in STRATEGIES)
+    return Measured.of("Dataset", heads, by_dataset)
 
 
 def _mce_ratios(e: Evidence, datasets: Sequence[str]) -> dict[str, float]:

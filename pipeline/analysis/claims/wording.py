@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import ceil
 
 from pipeline.analysis.claims.registry import Verdict
@@ -39,11 +39,6 @@ def fraction(share: float) -> str:
 def percent(share: float) -> str:
     """0.05 as "5 %"."""
     return f"{100 * share:g} %"
-
-
-def listed(values: Mapping[str, str]) -> str:
-    """ "a 1; b 2"."""
-    return "; ".join(f"{name} {value}" for name, value in values.items())
 
 
 def where_not(verdict: Verdict, failing: Sequence[str], what: str) -> str:

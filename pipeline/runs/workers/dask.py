@@ -35,6 +35,7 @@ from pipeline.errors import UserError
 from pipeline.paths import DATA, ROOT
 from pipeline.runs import provenance
 from pipeline.runs.store import Initial
+from pipeline.runs.strategies import sources_of
 from pipeline.runs.tasks import Outcome, Task
 from pipeline.runs.workers.base import Workers
 
@@ -67,7 +68,7 @@ class _DaskWorkers:
         return sum(int(worker["nthreads"]) for worker in self._workers().values()) + 1
 
     def submit(self, task: Task, initial: Initial | None) -> Future[Outcome]:
-        work = pickle.dumps((task, initial))
+        work = pickle.dumps((task, initial, sources_of(c.strategy for c in task.configs)))
         try:
             raw = self.executor.submit(
                 _compute_there, self.package.code, self.handles[task.dataset], work
@@ -225,9 +226,11 @@ def _compute_there(code: str, design: bytes, work: bytes) -> tuple[str, bytes]:
     held = getattr(worker, "mcboost_code", "")
     if held != code:
         return held, b""
+    from pipeline.runs.strategies import provide
     from pipeline.runs.tasks import compute
 
-    task, initial = pickle.loads(work)
+    task, initial, sources = pickle.loads(work)
+    provide(sources)
     outcome = pickle.dumps(compute(task, pickle.loads(design), initial))
     return worker.mcboost_code, outcome
 

@@ -1,0 +1,123 @@
+"""What a grid is beside the paper's: the same, a part of it, another reading, or something else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipeline.analysis.style import STRATEGIES
+from pipeline.config.compose import load
+from pipeline.config.schema import Config
+from pipeline.runs.keys import differing, run_key
+from pipeline.runs.plan import Plan, make_plan
+
+# Settings by which the paper is read where it is silent, and who computes: its claims stand.
+READINGS = (
+    "dataset.target_scaling", "dataset.missing", "dataset.drop_first", "audit.reading",
+    "audit.also", "strategy.offset", "engine.name", "initial.engine",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How a grid differs from the paper's.
+
+    datasets : display names.  missing : datasets and strategies of the paper that were not run.
+    fewer : of what there is less, such as seeds.  readings : choices where the paper is silent.
+    changed : what makes it an experiment of its own.
+    """
+
+    datasets: tuple[str, ...]
+    missing: tuple[str, ...]
+    fewer: tuple[str, ...]
+    readings: tuple[str, ...]
+    changed: tuple[str, ...]
+
+    @property
+    def is_replication(self) -> bool:
+        """Whether the paper's claims can be judged by it."""
+        return not self.missing and not self.changed
+
+    @property
+    def is_the_papers(self) -> bool:
+        """Whether it is the paper's grid, in full and as read by default."""
+        return self.is_replication and not self.fewer and not self.readings
+
+    @property
+    def title(self) -> str:
+        """What its report is called."""
+        if self.is_replication:
+            return "Multicalibration gradient boosting: a replication"
+        names = self.datasets
+        several = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+        return f"Multicalibration gradient boosting on {several}"
+
+    @property
+    def banner(self) -> list[str]:
+        """What to say first of a report that is not of the paper's grid; nothing if it is."""
+        said = []
+        if self.changed:
+            said.append(f"Other than in the paper: {'; '.join(self.changed)}.")
+        if self.missing:
+            said.append(f"Not run: {', '.join(self.missing)}.")
+        if self.fewer:
+            said.append(f"Reduced: {', '.join(self.fewer)}.")
+        if self.readings:
+            said.append(f"Read otherwise than by default: {'; '.join(self.readings)}.")
+        if self.missing or self.changed:
+            said.append("The paper's claims are not judged here; experiment=paper judges them.")
+        elif self.fewer:
+            said.append("Verdicts of so few runs say little.")
+        return said
+
+
+def scope_of(plan: Plan) -> Scope:
+    """Compare a plan with the paper's grid as ``conf/`` has it."""
+    papers = _papers()
+    by_names = {(c.dataset.label, c.strategy.label): c for c in papers.configs}
+    datasets, strategies = plan.datasets, plan.strategy_labels.values()
+    readings: dict[str, None] = {}
+    changed = dict.fromkeys(
+        [f"dataset {name}" for name in datasets if name not in papers.datasets]
+        + [f"strategy {name}" for name in strategies if name not in STRATEGIES]
+    )
+    for config in plan.configs:
+        paper = by_names.get((config.dataset.label, config.strategy.label))
+        for line in _differences(config, paper or _nearest(config, papers.configs)):
+            name = line.partition(":")[0]
+            if paper is None and name.startswith(("dataset.", "strategy.")):
+                continue  # of something that is not the paper's at all
+            (readings if name in READINGS else changed)[line] = None
+    return Scope(
+        datasets=tuple(plan.titles.values()),
+        missing=(
+            *(title for name, title in papers.titles.items() if name not in datasets),
+            *(f"strategy {name}" for name in STRATEGIES if name not in strategies),
+        ),
+        fewer=_fewer(plan, papers),
+        readings=tuple(readings),
+        changed=tuple(changed),
+    )
+
+
+def _papers() -> Plan:
+    overrides = ["experiment=paper"]
+    return make_plan(load(overrides), overrides)
+
+
+def _fewer(plan: Plan, papers: Plan) -> tuple[str, ...]:
+    n, all_ = len(set(plan.seeds) & set(papers.seeds)), len(papers.seeds)
+    others = len(set(plan.seeds) - set(papers.seeds))
+    beside = f" (and {others} others)" if others else ""
+    return () if n == all_ else (f"{n} of {all_} seeds{beside}",)
+
+
+def _nearest(config: Config, papers: Sequence[Config]) -> Config:
+    """A config of the paper to hold something that is not the paper's against."""
+    same = [c for c in papers if c.dataset.label == config.dataset.label]
+    return (same or list(papers))[0]
+
+
+def _differences(config: Config, paper: Config) -> list[str]:
+    ours, theirs = (run_key(c.model_copy(update={"seed": 0}), "") for c in (config, paper))
+    return [line for line in differing(ours, theirs) if line.partition(":")[0] != "name"]

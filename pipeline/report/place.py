@@ -1,0 +1,87 @@
+"""Where a report goes: results of other settings never take the place of a report."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline import files
+from pipeline.runs.keys import key_hash
+from pipeline.runs.plan import Plan
+
+SETTINGS = "settings.json"
+VARIANTS = "variants"
+LONGEST = 80  # characters of a folder's name
+# Overrides that change no number: which experiment, where, by whom and what of it.
+_NO_SETTING = re.compile(
+    r"\+*(stage|output_dir|experiment|experiment\.name|(hydra|grid|figures|compare|validation)\b.*)$"
+)
+
+
+def report_folder(plan: Plan) -> Path:
+    """The experiment's own folder for the settings of its file; a folder below for others.
+
+    With a name of its own (``experiment.name=…``) an experiment's folder is taken by the first
+    settings that are reported there.
+    """
+    root = plan.store.root
+    settings = settings_given(plan.overrides)
+    if not settings:
+        return root
+    named = any(_name(line) == "experiment.name" for line in plan.overrides)
+    if named and _settings_of(root) in {None, digest(plan)}:
+        return root
+    return root / VARIANTS / _slug(settings)
+
+
+def page_file(plan: Plan) -> Path:
+    """Where an experiment's page is."""
+    return report_folder(plan) / "report.html"
+
+
+def write_settings(plan: Plan, folder: Path) -> None:
+    """Note of which settings the report in a folder is."""
+    note = {"settings": digest(plan), "overrides": list(plan.overrides)}
+    files.write_text(folder / SETTINGS, json.dumps(note, indent=2))
+
+
+def settings_given(overrides: Sequence[str]) -> list[str]:
+    """The overrides that say which numbers are computed."""
+    return [line.lstrip("+") for line in overrides if not _NO_SETTING.match(_name(line))]
+
+
+def digest(plan: Plan) -> str:
+    """A hash of all runs of a plan."""
+    return key_hash({"runs": sorted(str(run.folder) for run in plan.run_ids())})
+
+
+def command_of(overrides: Sequence[str], stage: str | None = None) -> str:
+    """The command line with these ``overrides``, for another ``stage`` if one is given."""
+    kept = [line for line in overrides if stage is None or _name(line) != "stage"]
+    lines = [*kept, *([f"stage={stage}"] if stage else [])]
+    return " ".join(["python -m pipeline", *map(shlex.quote, lines)])
+
+
+def _settings_of(folder: Path) -> str | None:
+    """Of which settings the report in a folder is; None if there is none."""
+    if not (folder / "report.html").exists():
+        return None
+    try:
+        return str(json.loads((folder / SETTINGS).read_text(encoding="utf-8"))["settings"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def _slug(settings: Sequence[str]) -> str:
+    text = ",".join(settings)
+    slug = re.sub(r"[^A-Za-z0-9._=,-]+", "_", text).strip("_.")
+    if slug != text or len(slug) > LONGEST:
+        slug = f"{slug[:LONGEST]}-{key_hash({'settings': list(settings)})}"
+    return slug
+
+
+def _name(line: str) -> str:
+    return line.partition("=")[0].lstrip("+")

@@ -1,0 +1,86 @@
+"""All stored runs as one tidy frame, whatever settings they have."""
+
+from __future__ import annotations
+
+import glob
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from pipeline.errors import DataError
+from pipeline.runs.keys import Key, flat
+from pipeline.runs.store import RunStore, StoredRun
+
+log = logging.getLogger("pipeline")
+
+RUNS = ["experiment", "dataset", "strategy", "seed"]  # what a run is called
+# Of a run's key, what is no setting: what it is called, and what its data and code are.
+_NOT_SETTINGS = {"seed", "name", "strategy.name", "numerics", "data"}
+
+
+def load_runs(*places: str | Path) -> pd.DataFrame:
+    """The rounds of all stored runs, one row per run and round.
+
+    places : experiments' folders, or patterns of such; by default ``outputs/*``. Beside what a
+    run's ``rounds.csv`` has, there are ``experiment`` (the folder's name), ``key`` (the run's
+    hash), and one column for each setting that differs between runs of one dataset (of a
+    strategy's own settings: of one strategy), such as ``boosting.eta``. Damaged runs are left
+    out with a warning.
+
+    >>> import pipeline
+    >>> runs = pipeline.load_runs("outputs/*")                               # doctest: +SKIP
+    >>> last = runs[runs["round"] == 20]                                     # doctest: +SKIP
+    >>> last.groupby(["dataset", "boosting.eta"])["mse_test"].mean()         # doctest: +SKIP
+    """
+    frames: list[pd.DataFrame] = []
+    keys: list[dict[str, Any]] = []
+    for experiment, stored, hash_ in _stored(places or ("outputs/*",)):
+        keys.append(settings_of(stored.record["key"]))
+        frames.append(stored.rounds.assign(experiment=experiment, key=hash_, run=len(frames)))
+    if not frames:
+        raise DataError(f"{', '.join(map(str, places or ['outputs/*']))}: no stored runs are there")
+    rounds = pd.concat(frames, ignore_index=True)
+    runs = rounds.groupby("run", sort=False)[RUNS].first()
+    settings = pd.DataFrame(keys, index=runs.index)
+    differing = [c for c in settings.columns if _differs(settings[c], runs, c)]
+    rounds = rounds.join(settings[differing], on="run").drop(columns="run")
+    front = [*RUNS, *differing, "round"]
+    return rounds[[*front, *rounds.columns.difference(front, sort=False)]]
+
+
+def settings_of(key: Key) -> dict[str, Any]:
+    """What a run's numbers depend on beside its data and seed, by dotted names; lists as text."""
+    return {
+        name: json.dumps(value) if isinstance(value, list | dict) else value
+        for name, value in flat(key)
+        if name not in _NOT_SETTINGS
+    }
+
+
+def _stored(places: Sequence[str | Path]) -> Iterator[tuple[str, StoredRun, str]]:
+    for place in places:
+        folders = sorted(glob.glob(str(Path(place).expanduser())))  # noqa: PTH207 (absolute, too)
+        stores = [RunStore(Path(folder)) for folder in folders]
+        for store in stores:
+            for folder, stored in store.stored():
+                yield store.root.resolve().name, stored, folder.name.rpartition("-")[2]
+
+
+def _differs(values: pd.Series[Any], runs: pd.DataFrame, name: str) -> bool:
+    groups: Sequence[str] = ["dataset", *(["strategy"] if name.startswith("strategy.") else [])]
+    words = values.map(_word)
+    several = words.groupby([runs[g] for g in groups]).nunique()
+    return bool((several > 1).any())
+
+
+def _word(value: Any) -> str:
+    """So that missing settings are equal to each other, and 1 is 1.0."""
+    if isinstance(value, Mapping | list):
+        return json.dumps(value)
+    if value is None or value != value:
+        return ""
+    return repr(float(value)) if isinstance(value, int | float) else str(value)
