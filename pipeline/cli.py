@@ -7,11 +7,13 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
 import hydra
+import yaml
 from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
@@ -23,6 +25,7 @@ from pipeline.config.compose import (
     choices,
     explained,
     first_of_sweep,
+    jobs_of_sweep,
     load,
     typed,
 )
@@ -33,6 +36,8 @@ from pipeline.paths import CONF
 
 log = logging.getLogger("pipeline")
 
+TUNED = Path("tune") / "optimization_results.yaml"  # below the output folder
+SUBMITTED = ("slurm", "slurm_local")  # launchers that use submitit
 DRIVER = "MCBOOST_DRIVER"  # tells a launcher's processes whose children they are
 
 EXAMPLES = """\
@@ -62,8 +67,10 @@ def main() -> None:
         if not (args.hydra_help or args.info or args.shell_completion):
             check_overrides(overrides, multirun=args.multirun)
         if args.multirun:
-            _check_sweep(overrides)
-            _hydra_main()
+            folder = _check_sweep(overrides)
+            with _watched(overrides, folder):
+                _hydra_main()
+            _tell_best(folder)
         else:
             os.environ["HYDRA_FULL_ERROR"] = "1"  # an error reaches us instead of being printed
             with explained(overrides):
@@ -88,18 +95,39 @@ def _rewrite_arguments(given: Sequence[str], overrides: Sequence[str]) -> None:
     sys.argv[1:] = [*flags, *overrides]
 
 
-def _check_sweep(overrides: Sequence[str]) -> None:
+def _check_sweep(overrides: Sequence[str]) -> Path:
     """What Hydra would find out with a traceback: a folder it cannot make, a missing Slurm."""
-    folder = Path(load(first_of_sweep(overrides)).output_dir) / ".multirun"
+    results = Path(load(first_of_sweep(overrides)).output_dir)
+    folder = results / ".multirun"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"output_dir: cannot write to {folder} ({error.strerror})") from None
+    (results / TUNED).unlink(missing_ok=True)  # what Optuna says of this sweep will be there
     if "hydra/launcher=slurm" in overrides and shutil.which("srun") is None:
         raise UserError(
             "hydra/launcher=slurm: there is no srun here, so this is no Slurm cluster; "
             "hydra/launcher=slurm_local tries the same on this machine"
         )
+    return results
+
+
+def _watched(overrides: Sequence[str], results: Path) -> AbstractContextManager[None]:
+    """Progress of jobs that write to files of their own instead of here."""
+    if not any(line in {f"hydra/launcher={name}" for name in SUBMITTED} for line in overrides):
+        return nullcontext()
+    from pipeline.runs.sweeps import watching
+
+    return watching(results / ".submitit", jobs_of_sweep(overrides))
+
+
+def _tell_best(results: Path) -> None:
+    """What a sweeper that optimises found; Hydra's own log is off."""
+    if (results / TUNED).is_file():
+        found = yaml.safe_load((results / TUNED).read_text(encoding="utf-8"))
+        best = [f"{key}={value}" for key, value in found["best_params"].items()]
+        print(f"best of the trials, {found['best_value']:.6g}: {' '.join(best)}")
+        print(f"all of them: {results / TUNED}")
 
 
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
@@ -113,8 +141,10 @@ def _hydra_main(raw: DictConfig) -> float | None:
     searched = [line for line in given.hydra if line.startswith(f"{SEARCH_PATH}=")]
     # A strategy of one's own lies here, or beside one's own configs.
     sys.path[:0] = [str(p) for p in (Path.cwd(), *folders(searched)) if str(p) not in sys.path]
+    launcher = str(HydraConfig.get().launcher.get("_target_", ""))
+    beside = HydraConfig.get().mode == RunMode.MULTIRUN and not launcher.endswith("BasicLauncher")
     try:
-        return run_stage(typed(raw), (*searched, *given.task))
+        return run_stage(typed(raw), (*searched, *given.task), beside=beside)
     except UserError as error:
         if HydraConfig.get().mode == RunMode.MULTIRUN and not isinstance(error, Interrupted):
             # Hydra shows the first failure of a sweep only; each job reports its own.
@@ -123,16 +153,17 @@ def _hydra_main(raw: DictConfig) -> float | None:
         _fail(error)
 
 
-def run_stage(config: Config, overrides: tuple[str, ...]) -> float | None:
+def run_stage(config: Config, overrides: tuple[str, ...], *, beside: bool = False) -> float | None:
     """Do what ``stage=`` asks for with the plan that ``overrides`` make.
 
-    Gives what a sweeper may minimise, if the stage has such a thing.
+    beside : at the same time as others, on the same terminal. Gives what a sweeper may minimise, if
+    the stage has such a thing.
     """
     # Imported here so that --help and a wrong key answer at once.
     from pipeline.runs.plan import make_plan
 
     stage = import_module(f"pipeline.stages.{config.stage}")
-    return stage.main(make_plan(config, overrides))
+    return stage.main(make_plan(config, overrides, beside=beside))
 
 
 def help_text(overrides: Sequence[str] = ()) -> str:

@@ -58,9 +58,13 @@ def looks(strategies: Sequence[str]) -> dict[str, Look]:
     """How each of some strategies is drawn: the paper's always alike, others from a cycle."""
     others = itertools.cycle(CYCLE)
     return {
-        s: LOOKS[s] if s in LOOKS else Look(_literal(s[:1].upper() + s[1:]), *next(others))
-        for s in strategies
+        s: LOOKS[s] if s in LOOKS else Look(_literal(titled(s)), *next(others)) for s in strategies
     }
+
+
+def titled(name: str) -> str:
+    """A name as it begins a line; a setting, such as ``eta=0.3``, stays as it is."""
+    return name if "=" in name.split(" ")[0] else name[:1].upper() + name[1:]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from pipeline.config.overrides import ARGUMENTS
 from pipeline.config.schema import GROUPS, leaves
 from pipeline.errors import ConfigError
 
-LAUNCHER_EXTRAS = {
+EXTRAS = {
+    "optuna": "optuna",
     "joblib": "joblib",
     "ray": "ray",
     "submitit_local": "slurm",
@@ -73,8 +74,8 @@ def of_validation(error: ValidationError, raw: Mapping[str, Any]) -> str:
 
 def _unknown_choice(error: MissingConfigException, menus: Mapping[str, Sequence[str]]) -> str:
     group, _, choice = str(error.missing_cfg_file or "").rpartition("/")
-    if group == "hydra/launcher" and choice in LAUNCHER_EXTRAS:
-        extra = LAUNCHER_EXTRAS[choice]
+    if group.startswith("hydra/") and choice in EXTRAS:
+        extra = EXTRAS[choice]
         return f"{group}={choice}: needs the extra {extra!r}: pip install -e '.[{extra}]'"
     options = menus.get(group) or sorted(error.options or [])
     return f"{group}={choice}: must be one of {', '.join(options)}."

@@ -93,7 +93,11 @@ def split(design: Design, dataset: Dataset, seed: int) -> Split:
             f"{dataset.label}: dataset.test_size={dataset.test_size:g} leaves {n - n_test} of {n} "
             f"rows to train on; at least {FEWEST_ROWS} are needed"
         )
-    train, test = split_rows(n, dataset, seed)
+    return split_at(design, dataset, *split_rows(n, dataset, seed))
+
+
+def split_at(design: Design, dataset: Dataset, train: Ints, test: Ints) -> Split:
+    """The split into given rows, imputed and scaled by the training rows."""
     X_train, X_test, y_train, y_test = (
         design.X[train],
         design.X[test],

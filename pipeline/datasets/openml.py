@@ -17,9 +17,8 @@ from pipeline import files
 from pipeline.config.schema import Dataset
 from pipeline.datasets.manifest import TableSpec
 from pipeline.errors import DataError
-from pipeline.paths import DATA
+from pipeline.paths import CACHE
 
-CACHE = DATA / "cache"
 SERVER = "https://www.openml.org/api/v1/xml"
 
 

@@ -65,12 +65,12 @@ class Charts:
         return _library()
 
 
-def make_charts(runs: Runs) -> Charts:
-    """The curves of all datasets."""
+def make_charts(runs: Runs, prefix: str = "") -> Charts:
+    """The curves of all datasets; with a ``prefix`` to their names, several may share a page."""
     measures = {name: title for name, title in MEASURES.items() if name in runs.rounds}
-    data = {d: {m: _bands(runs, d, m) for m in measures} for d in runs.datasets}
+    data = {f"{prefix}{d}": {m: _bands(runs, d, m) for m in measures} for d in runs.datasets}
     first = next(iter(measures))
-    items = {d: _item(runs, d, bands[first]) for d, bands in data.items()}
+    items = {name: _item(runs, name, bands[first]) for name, bands in data.items()}
     return Charts(measures, runs.looks, data, items)
 
 
@@ -90,24 +90,24 @@ def _rounded(values: np.ndarray) -> list[float | None]:
     return [None if np.isnan(v) else float(f"{v:.{DIGITS}g}") for v in values]
 
 
-def _item(runs: Runs, dataset: str, bands: Bands) -> Any:
+def _item(runs: Runs, name: str, bands: Bands) -> Any:
     x = np.arange(runs.n_rounds + 1).tolist()
     sources = {
-        s: ColumnDataSource({"x": x, **bands[s]}, name=f"source/{dataset}/{s}")
+        s: ColumnDataSource({"x": x, **bands[s]}, name=f"source/{name}/{s}")
         for s in runs.strategies
     }
-    drawn = [_figure(runs, dataset, sources, scale) for scale in ("linear", "log")]
-    return json_item(column(*drawn, sizing_mode="stretch_width"), ID(f"chart-{dataset}"))
+    drawn = [_figure(runs, name, sources, scale) for scale in ("linear", "log")]
+    return json_item(column(*drawn, sizing_mode="stretch_width"), ID(f"chart-{name}"))
 
 
-def _figure(runs: Runs, dataset: str, sources: Mapping[str, Any], scale: str) -> Any:
+def _figure(runs: Runs, name: str, sources: Mapping[str, Any], scale: str) -> Any:
     hover = HoverTool(
         mode="vline",
         tooltips=[("", "$name"), ("round", "@x"), ("mean", "@y{0.0000a}"),
                   ("± 1 sd", "@low{0.0000a} … @high{0.0000a}")],
     )  # fmt: skip
     plot: Any = figure(
-        name=f"{scale}/{dataset}",
+        name=f"{scale}/{name}",
         height=330,
         sizing_mode="stretch_width",
         y_axis_type="log" if scale == "log" else "linear",

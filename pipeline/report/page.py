@@ -222,9 +222,7 @@ def _change(ratio: float) -> str:
 
 def render(page: Page) -> str:
     """The page as HTML that needs no network."""
-    return render_template(
-        "page.html", page=page, counts=COUNTS, summary=SUMMARY, charts_js=_inlined("charts.js")
-    )
+    return render_template("page.html", page=page, counts=COUNTS, summary=SUMMARY)
 
 
 def render_template(name: str, **context: Any) -> str:
@@ -241,6 +239,7 @@ def render_template(name: str, **context: Any) -> str:
         tones={TONES[verdict]: look for verdict, look in VERDICTS.items()},
         css=_inlined("style.css"),
         js=_inlined("script.js"),
+        charts_js=_inlined("charts.js"),
     )
 
 

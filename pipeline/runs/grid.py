@@ -104,7 +104,7 @@ def _stored(store: RunStore, run_id: RunId, *, told: bool = False) -> bool:
 def _progress(plan: Plan, found: int, datasets: Mapping[str, float]) -> Progress:
     if plan.is_grid:
         return GridProgress(plan.n_runs, found, dict.fromkeys(datasets, 0))
-    return RoundsProgress(plan.config.boosting.rounds)
+    return RoundsProgress(plan.config.boosting.rounds, beside=plan.beside)
 
 
 def _story(failed: Sequence[tuple[RunId, Failure]], plan: Plan) -> str:

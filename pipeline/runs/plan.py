@@ -27,6 +27,7 @@ class Plan:
     config : what the command line composed to.
     overrides : the command line's, to name the command again.
     pairs : a config for every (dataset, strategy); of a single run, one.
+    beside : other commands write to the same terminal at the same time.
     """
 
     config: Config
@@ -35,6 +36,7 @@ class Plan:
     seeds: tuple[int, ...]
     store: RunStore
     library: Library = field(default_factory=Library)
+    beside: bool = False
 
     @property
     def is_grid(self) -> bool:
@@ -82,7 +84,7 @@ class Plan:
         return [task.run_id(config) for task in self.tasks() for config in task.configs]
 
 
-def make_plan(config: Config, overrides: Sequence[str] = ()) -> Plan:
+def make_plan(config: Config, overrides: Sequence[str] = (), *, beside: bool = False) -> Plan:
     """The plan of a command whose ``overrides`` compose to ``config``."""
     if config.experiment.is_grid:
         pairs, seeds = load_pairs(config, overrides), config.experiment.seeds
@@ -91,7 +93,8 @@ def make_plan(config: Config, overrides: Sequence[str] = ()) -> Plan:
     for pair in pairs.values():
         for variant in varied(pair):
             rescaling_of(variant.strategy)  # a strategy of one's own may not be there
-    return Plan(config, tuple(overrides), pairs, seeds, RunStore(_folder(config)))
+    store = RunStore(_folder(config))
+    return Plan(config, tuple(overrides), pairs, seeds, store, beside=beside)
 
 
 def _folder(config: Config) -> Path:

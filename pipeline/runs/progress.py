@@ -152,18 +152,23 @@ class GridProgress:
 
 
 class RoundsProgress:
-    """A single run: its rounds as a table on standard output, line by line."""
+    """A single run: its rounds as a table on standard output, line by line.
+
+    beside : other runs write to the same terminal, so that each line needs the run's name.
+    """
 
     COLUMNS = ("round", "mse_train", "mse_test", "mce_train", "mce_test", "gap", "weight")
 
-    def __init__(self, rounds: int) -> None:
-        self.rounds = rounds
+    def __init__(self, rounds: int, *, beside: bool = False) -> None:
+        self.rounds, self.beside = rounds, beside
         self.count = 0
         self.shown = 0
         self.bar: tqdm[None] | None = None
 
     def begin(self, cost: float) -> None:  # noqa: ARG002
         """See `Progress`."""
+        if self.beside:
+            return
         log.info("preparing the split and the initial predictor ...")
         self.bar = tqdm(
             total=self.rounds + 1, unit="round", leave=False, disable=not sys.stderr.isatty()
@@ -171,11 +176,14 @@ class RoundsProgress:
 
     def on_round(self, row: Row) -> None:
         """See `Progress`."""
+        name = f"{row['dataset']}/{row['strategy']}/seed={row['seed']}"
+        front = f"{name:<28}" if self.beside else ""
         if self.shown == 0:
-            tqdm.write(f"{row['dataset']} / {row['strategy']} / seed {row['seed']}")
-            tqdm.write("".join(f"{name:>12}" for name in self.COLUMNS))
+            if not self.beside:
+                tqdm.write(f"{row['dataset']} / {row['strategy']} / seed {row['seed']}")
+            tqdm.write(front + "".join(f"{name:>12}" for name in self.COLUMNS))
         self.shown += 1
-        tqdm.write(self._line(row))
+        tqdm.write(front + self._line(row))
         if self.bar is not None:
             self.bar.update()
 

@@ -27,9 +27,9 @@ def load_runs(*places: str | Path) -> pd.DataFrame:
 
     places : experiments' folders, or patterns of such; by default ``outputs/*``. Beside what a
     run's ``rounds.csv`` has, there are ``experiment`` (the folder's name), ``key`` (the run's
-    hash), and one column for each setting that differs between runs of one dataset (of a
-    strategy's own settings: of one strategy), such as ``boosting.eta``. Damaged runs are left
-    out with a warning.
+    hash), ``n_train``, ``n_test``, and one column for each setting that differs between runs of one
+    dataset (of a strategy's own settings: of one strategy), such as ``boosting.eta``. Damaged runs
+    are left out with a warning.
 
     >>> import pipeline
     >>> runs = pipeline.load_runs("outputs/*")                               # doctest: +SKIP
@@ -40,7 +40,16 @@ def load_runs(*places: str | Path) -> pd.DataFrame:
     keys: list[dict[str, Any]] = []
     for experiment, stored, hash_ in _stored(places or ("outputs/*",)):
         keys.append(settings_of(stored.record["key"]))
-        frames.append(stored.rounds.assign(experiment=experiment, key=hash_, run=len(frames)))
+        sizes = stored.record.get("sizes", {})
+        frames.append(
+            stored.rounds.assign(
+                experiment=experiment,
+                key=hash_,
+                run=len(frames),
+                n_train=sizes.get("n_train"),
+                n_test=sizes.get("n_test"),
+            )
+        )
     if not frames:
         raise DataError(f"{', '.join(map(str, places or ['outputs/*']))}: no stored runs are there")
     rounds = pd.concat(frames, ignore_index=True)

@@ -42,5 +42,5 @@ def _tell_run(summary: Summary, plan: Plan) -> None:
         return
     stored = plan.store.load(run_id)
     assert stored is not None  # found a moment ago
-    RoundsProgress(plan.config.boosting.rounds).show(stored.rounds)
+    RoundsProgress(plan.config.boosting.rounds, beside=plan.beside).show(stored.rounds)
     print(f"already computed: {folder}")

@@ -1,9 +1,14 @@
 // Fills Bokeh's figures with the measure that is asked for, shows or hides strategies, and changes
 // between the two scales. All of it is in the page; nothing is fetched.
 (() => {
-  const holder = document.getElementById("charts-data");
-  if (!holder || typeof Bokeh === "undefined") return;
-  const { data, items, signed } = JSON.parse(holder.textContent);
+  if (typeof Bokeh === "undefined") return;
+  const [data, items, signed] = [{}, {}, new Set()];
+  for (const holder of document.querySelectorAll(".charts-data")) {
+    const part = JSON.parse(holder.textContent);
+    Object.assign(data, part.data);
+    Object.assign(items, part.items);
+    part.signed.forEach((name) => signed.add(name));
+  }
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -29,7 +34,7 @@
 
     function update() {
       const curves = data[dataset][measure.value];
-      const negative = signed.includes(measure.value);
+      const negative = signed.has(measure.value);
       log.disabled = negative;
       const logarithmic = log.checked && !negative;
       for (const [strategy, { y, low, high }] of Object.entries(curves)) {

@@ -1,0 +1,169 @@
+"""Stored runs of different settings side by side: curves, and differences paired over seeds."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from pipeline.analysis.curves import SQUARE, Runs, corrected_error
+from pipeline.analysis.style import STRATEGIES
+from pipeline.datasets.manifest import manifest
+from pipeline.errors import ConfigError
+
+log = logging.getLogger("pipeline")
+
+MEASURES = ("mse_train", "mse_test", "mce_train", "mce_test", SQUARE)
+LEVEL = 0.95
+FIRST_SETTING = 4  # columns of a frame of runs before its settings; see `load_runs`
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs by the settings that tell them apart.
+
+    rounds : one row per run and round, with ``variant`` (what is compared) and ``within`` (the
+    strategy inside which it is, or nothing where strategies themselves are compared).
+    variants : their names, the baseline first.
+    """
+
+    rounds: pd.DataFrame
+    variants: tuple[str, ...]
+
+    @property
+    def baseline(self) -> str:
+        """What the others are held against."""
+        return self.variants[0]
+
+    @property
+    def withins(self) -> list[str]:
+        """The strategies inside which variants are compared."""
+        found = list(self.rounds["within"].drop_duplicates())
+        return [s for s in STRATEGIES if s in found] + [s for s in found if s not in STRATEGIES]
+
+    def runs(self, within: str) -> Curves:
+        """The curves of one strategy, with variants in the place of strategies.
+
+        Up to the last round that all of them have.
+        """
+        some = self.rounds[self.rounds["within"] == within]
+        last = some.groupby("variant")["round"].max().min()
+        some = some[some["round"] <= last].assign(strategy=some["variant"])
+        titles = {d: _title(str(d)) for d in some["dataset"].drop_duplicates()}
+        return Curves(some, titles, tuple(v for v in self.variants if v in set(some["strategy"])))
+
+
+@dataclass(frozen=True)
+class Curves(Runs):
+    """Runs whose strategies have an order of their own."""
+
+    order: tuple[str, ...] = ()
+
+    @property
+    def strategies(self) -> list[str]:
+        """The variants, the baseline first."""
+        return list(self.order)
+
+
+def compare(runs: pd.DataFrame, baseline: str | None = None) -> Comparison:
+    """Tell the runs of a frame of `load_runs` apart by their settings.
+
+    Where a setting differs that is not a strategy's own, settings are compared inside each
+    strategy; else strategies with each other. The same run in two experiments counts once.
+    """
+    settings = list(runs.columns[FIRST_SETTING : list(runs.columns).index("round")])
+    own = [s for s in settings if s.startswith("strategy.")]
+    others = [s for s in settings if s not in own]
+    runs = runs.drop_duplicates(["dataset", "strategy", "seed", "key", "round"])
+    strategy = _named(runs, own, runs["strategy"])
+    if others:
+        rounds = runs.assign(within=strategy, variant=_named(runs, others, None))
+    else:
+        rounds = runs.assign(within="", variant=strategy)
+    variants = list(rounds["variant"].drop_duplicates())
+    if "dataset.target_scaling" in others:
+        log.warning("errors of raw and standardised targets have different units")
+    if len(variants) < 2:
+        raise ConfigError(
+            f"compare: nothing differs between these runs ({variants[0]}); name experiments with "
+            "other settings or strategies"
+        )
+    if baseline is not None and baseline not in variants:
+        raise ConfigError(f"compare.baseline={baseline}: must be one of {'; '.join(variants)}")
+    first = baseline or next((s for s in STRATEGIES if s in variants), variants[0])
+    return Comparison(rounds, (first, *(v for v in variants if v != first)))
+
+
+def differences(comparison: Comparison) -> pd.DataFrame:
+    """Each variant against the baseline at their last rounds, paired over the seeds of both.
+
+    ``low`` and ``high`` bound the mean difference with 95 % confidence, by the t statistic with the
+    variance of overlapping splits (Nadeau and Bengio, 2003); ``relative`` is to the baseline.
+    """
+    rounds = comparison.rounds
+    last = rounds[
+        rounds["round"] == rounds.groupby(["variant", "within"])["round"].transform("max")
+    ]
+    rows = []
+    for (dataset, within), one in last.groupby(["dataset", "within"], sort=False):
+        base = one[one["variant"] == comparison.baseline].set_index("seed")
+        for variant in comparison.variants[1:]:
+            other = one[one["variant"] == variant].set_index("seed")
+            seeds = base.index.intersection(other.index)
+            if len(seeds) < 2:
+                continue
+            share = float((base["n_test"] / base["n_train"]).iloc[0])
+            for measure in (m for m in MEASURES if m in one):
+                a, b = base.loc[seeds, measure], other.loc[seeds, measure]
+                rows.append(
+                    {
+                        "dataset": dataset,
+                        "strategy": within,
+                        "variant": variant,
+                        "measure": measure,
+                        "seeds": len(seeds),
+                        "baseline": float(a.mean()),
+                        "mean": float(b.mean()),
+                        **_interval((b - a).to_numpy(), share),
+                        "relative": float((b - a).mean() / abs(a.mean())),
+                    }
+                )
+    if not rows:
+        raise ConfigError("compare: no dataset, strategy and two seeds are in both settings")
+    return pd.DataFrame(rows)
+
+
+def _interval(values: np.ndarray, test_share: float) -> dict[str, float]:
+    mean = float(values.mean())
+    half = float(
+        stats.t.ppf((1 + LEVEL) / 2, len(values) - 1)
+        * corrected_error(values[:, None], test_share)[0]
+    )
+    return {"difference": mean, "low": mean - half, "high": mean + half}
+
+
+def _named(
+    runs: pd.DataFrame, settings: Sequence[str], front: pd.Series[str] | None
+) -> pd.Series[str]:
+    """``eta=0.3, trees=50``, behind a name where there is one."""
+    short = {s: s.rpartition(".")[2] for s in settings}
+    names = {s: n if list(short.values()).count(n) == 1 else s for s, n in short.items()}
+    said = [
+        ", ".join(f"{names[s]}={_value(v)}" for s, v in zip(settings, row, strict=True) if v == v)
+        for row in runs[list(settings)].astype(object).itertuples(index=False)
+    ]
+    text = pd.Series(said, index=runs.index, dtype=object)
+    return text if front is None else (front.astype(object) + " " + text).str.strip()
+
+
+def _value(value: object) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
+
+
+def _title(dataset: str) -> str:
+    spec = manifest().get(dataset)
+    return spec.title if spec else dataset

@@ -1,0 +1,100 @@
+"""The page that sets experiments side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pipeline.analysis import figures
+from pipeline.analysis.comparison import Comparison
+from pipeline.analysis.curves import SQUARE
+from pipeline.analysis.style import titled
+from pipeline.report.charts import Charts, make_charts
+from pipeline.report.page import render_template
+from pipeline.report.picture import Picture
+
+FIGURES = ("training", "generalization", "test_errors")
+WORDS = {
+    "mse_train": "training MSE", "mse_test": "test MSE", "mce_train": "training MCE",
+    "mce_test": "test MCE", SQUARE: "debiased test MCE²",
+}  # fmt: skip
+HEAD = ("Dataset", "Setting", "Error at the end", "Baseline", "Here", "Difference", "95 % interval")
+
+
+@dataclass(frozen=True)
+class Part:
+    """The comparison inside one strategy (or of strategies, without a name)."""
+
+    name: str
+    title: str
+    charts: Charts
+    datasets: Sequence[tuple[str, str]]
+    figures: Sequence[Picture]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class ComparisonPage:
+    """All that the page shows."""
+
+    title: str
+    lead: str
+    baseline: str
+    parts: Sequence[Part]
+    command: str
+
+
+def make_page(
+    comparison: Comparison,
+    differences: pd.DataFrame,
+    names: Sequence[str],
+    folder: Path,
+    command: str,
+) -> ComparisonPage:
+    """Draw the figures below ``folder`` and put the page together."""
+    parts = []
+    for k, within in enumerate(comparison.withins):
+        runs = comparison.runs(within)
+        place = folder / "figures" / (within.replace(" ", "_") or "strategies")
+        drawn = figures.draw_all(runs, place, FIGURES)
+        some = differences[differences["strategy"] == within]
+        parts.append(
+            Part(
+                name=f"part{k}",
+                title=titled(within) if within else "",
+                charts=make_charts(runs, prefix=f"part{k}-"),
+                datasets=[(f"part{k}-{d}", runs.titles[d]) for d in runs.datasets],
+                figures=[Picture.of(place, name) for name in drawn],
+                rows=[_row(runs.titles, r) for r in some.to_dict("records")],
+            )
+        )
+    what = "settings" if comparison.withins != [""] else "strategies"
+    lead = (
+        f"{len(comparison.variants)} {what} on the same splits. Differences are paired over seeds; "
+        "intervals respect that splits of one table overlap. A difference whose interval holds 0 "
+        "is none that these runs could show."
+    )
+    return ComparisonPage(" beside ".join(names), lead, comparison.baseline, parts, command)
+
+
+def render(page: ComparisonPage) -> str:
+    """The page as HTML that needs no network."""
+    return render_template("comparison.html", page=page, head=HEAD)
+
+
+def _row(titles: Mapping[str, str], r: Mapping[Any, Any]) -> list[str]:
+    values = np.array([r["difference"], r["low"], r["high"]])
+    if r["measure"] == SQUARE or not r["baseline"]:  # no share of what may be zero or negative
+        difference, low, high = (f"{v:+.3g}" for v in values)
+    else:
+        difference, low, high = (f"{100 * v / r['baseline']:+.1f} %" for v in values)
+    words = [f"{r['baseline']:.4g}", f"{r['mean']:.4g}", difference, f"{low} to {high}"]
+    return [
+        titles[r["dataset"]], r["variant"], WORDS[r["measure"]],
+        *(w.replace("-", "−") for w in words),
+    ]  # fmt: skip

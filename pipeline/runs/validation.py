@@ -1,0 +1,73 @@
+"""The error of a config's settings on rows that they were not fitted to, test rows untouched.
+
+The training rows of the seed's split are divided into folds; each is predicted by f_0 and the
+rounds fitted to the others. What a sweeper minimises must not be the test error, or the test error
+of the best settings would be an optimist's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.model_selection import KFold
+
+from pipeline.boosting.algorithm import advance, boost, mean_squared_error, round_seed
+from pipeline.boosting.arrays import Floats
+from pipeline.boosting.engines import Ensemble, TreeSettings, make_engine
+from pipeline.config.schema import Config
+from pipeline.datasets.design import Design, Split, split_at, split_rows
+from pipeline.errors import DataError
+from pipeline.runs.run import fit_initial
+from pipeline.runs.strategies import rescaling_of
+
+
+@dataclass(frozen=True)
+class Validated:
+    """Mean squared errors over all training rows, each in a fold that it was not fitted to.
+
+    initial, boosted : of f_0 and after the last round.
+    """
+
+    initial: float
+    boosted: float
+
+
+def validate(config: Config, design: Design, on_fold: Callable[[], object]) -> Validated:
+    """Cross-validate the settings on the training rows; ``on_fold`` hears of every fold."""
+    rows, _ = split_rows(len(design.y), config.dataset, config.seed)
+    folds = config.validation.folds
+    if len(rows) < 2 * folds:
+        raise DataError(
+            f"{config.dataset.label}: validation.folds={folds} are too many for {len(rows)} "
+            "training rows"
+        )
+    losses = []
+    for fitted, held_out in KFold(folds, shuffle=True, random_state=config.seed).split(rows):
+        data = split_at(design, config.dataset, rows[fitted], rows[held_out])
+        first, last = _predictions(config, data)
+        errors = [mean_squared_error(data.y_test, f) for f in (first, last)]
+        losses.append([len(held_out), *errors])
+        on_fold()
+    n, initial, boosted = np.array(losses).T
+    return Validated(float(n @ initial / n.sum()), float(n @ boosted / n.sum()))
+
+
+def _predictions(config: Config, data: Split) -> tuple[Floats, Floats]:
+    """f_0 and f_T on the held-out rows."""
+    boosting = config.boosting
+    initial = fit_initial(config, data)
+    settings = TreeSettings(boosting.trees, boosting.max_depth, boosting.learning_rate)
+    fitter = make_engine(config.engine.name, settings).bind(data.X_train)
+
+    def fit_round(t: int, f: Floats, residual: Floats) -> tuple[Ensemble, Floats]:
+        return fitter.fit(f, residual, round_seed(config.seed, t))
+
+    f = initial.test
+    for step in boost(
+        data.y_train, initial.train, boosting.rounds, boosting.eta,
+        rescaling_of(config.strategy), fit_round,
+    ):  # fmt: skip
+        f = advance(f, data.X_test, step, boosting.eta)
+    return initial.test, f

@@ -1,0 +1,55 @@
+"""``stage=compare``: experiments side by side, curves and differences paired over seeds."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pipeline import files
+from pipeline.analysis.comparison import compare, differences
+from pipeline.errors import ConfigError
+from pipeline.report import comparison as page
+from pipeline.report.place import command_of
+from pipeline.report.publish import write_table
+from pipeline.runs.keys import key_hash
+from pipeline.runs.plan import Plan
+from pipeline.runs.store import clear_errors
+from pipeline.runs.tidy import load_runs
+
+LONGEST = 100
+
+
+def main(plan: Plan) -> None:
+    """Write the page and the table of differences."""
+    config = plan.config
+    names = config.compare.experiments
+    if not names:
+        raise ConfigError(
+            "stage=compare: name the experiments, such as 'compare.experiments=[paper,eta03]'; one "
+            "of them alone compares its strategies, or what it varies"
+        )
+    output = Path(config.output_dir)
+    runs = load_runs(*(_folder(output, name) for name in names))
+    compared = compare(runs, config.compare.baseline)
+    table = differences(compared)
+    folder = output / "compare" / _slug(names)
+    with clear_errors(folder):
+        write_table(folder / "differences.csv", table)
+        shown = page.make_page(compared, table, names, folder, command_of(plan.overrides))
+        files.write_text(folder / "compare.html", page.render(shown))
+    print(f"baseline: {compared.baseline}; at the last round, paired over seeds")
+    print(table.to_string(index=False, float_format=lambda v: f"{v:.4g}"))
+    print(f"page: {folder / 'compare.html'}")
+
+
+def _folder(output: Path, name: str) -> Path:
+    """An experiment below the output folder, or a folder anywhere."""
+    for folder in (output / name, Path(name).expanduser()):
+        if (folder / "runs").is_dir():
+            return folder
+    raise ConfigError(f"compare.experiments: {name}: neither {output / name} nor {name} has runs")
+
+
+def _slug(names: tuple[str, ...]) -> str:
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "_", "-".join(names)).strip("_.")
+    return slug if len(slug) <= LONGEST else f"{slug[:60]}-{key_hash({'names': list(names)})}"
