@@ -9,9 +9,17 @@ import socket
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 SCRATCH = ".partial-"
+# How pandas reads every bit of a number: since 3.1 it does so by itself, and deprecates the option.
+EXACT_FLOATS: dict[str, Any] = (
+    {}
+    if tuple(map(int, version("pandas").split(".")[:2])) >= (3, 1)
+    else {"float_precision": "round_trip"}
+)
 
 
 def scratch_name() -> str:

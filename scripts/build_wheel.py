@@ -10,7 +10,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 DATA = ("manifest.yaml", "*.xz")  # not the cache of downloads
 
 
-class Bundle(BuildHookInterface):  # type: ignore[misc]
+class Bundle(BuildHookInterface[Any]):
     """Puts ``conf/`` and ``data/`` below ``pipeline/bundled/``; see `pipeline.paths`."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

@@ -23,7 +23,8 @@ settings.register_profile("explore", derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
-SLOW_FIXTURES = {"start", "server", "study", "smoke"}  # processes, sockets, minutes of theory
+# Processes, sockets, minutes of theory.
+SLOW_FIXTURES = {"start", "server", "study", "smoke", "replication"}
 
 
 def pytest_collection_modifyitems(items):
@@ -70,10 +71,15 @@ SMALL_REPORT = [
 
 @pytest.fixture(scope="session")
 def report_plan():
-    """``report_plan(folder, *overrides)``: a plan; by default the smallest with a report."""
+    """``report_plan(folder, *overrides)``: a plan; by default the smallest with a report.
 
-    def of(folder, *overrides):
-        lines = [*(overrides or SMALL_REPORT), f"output_dir={folder}"]
+    small : with overrides of that one.
+    """
+
+    def of(folder, *overrides, small=False):
+        if not overrides:
+            overrides = [*SMALL_REPORT, "experiment.name=smoke"]
+        lines = [*(SMALL_REPORT if small else ()), *overrides, f"output_dir={folder}"]
         return make_plan(load(lines), lines)
 
     return of
@@ -87,6 +93,17 @@ def smoke(tmp_path_factory, report_plan):
     folder = tmp_path_factory.mktemp("report")
     reproduce.main(report_plan(folder))
     return folder / "smoke"
+
+
+@pytest.fixture(scope="session")
+def replication(tmp_path_factory, report_plan):
+    """The folder of the paper's grid with one seed, reproduced."""
+    from pipeline.stages import reproduce
+
+    folder = tmp_path_factory.mktemp("replication")
+    one_seed = ["experiment=paper", "experiment.seeds=[0]", "grid.workers=1"]
+    reproduce.main(report_plan(folder, *one_seed, "experiment.name=paper"))
+    return folder / "paper"
 
 
 @pytest.fixture(scope="session")

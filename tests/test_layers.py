@@ -27,6 +27,9 @@ LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 # Imports inside functions, each with what it buys.
 LAZY = {
     ("pipeline.cli", "pipeline.runs.plan"): "--help and a wrong key answer at once",
+    ("pipeline.cli", "pipeline.runs.sweeps"): "the same",
+    ("pipeline.__main__", "pipeline.cli"): "Ctrl-C ends it from the first moment on",
+    ("pipeline", "pipeline.runs.tidy"): "the package itself is there at once",
     (
         "pipeline.boosting.display",
         "matplotlib.pyplot",
@@ -36,6 +39,7 @@ LAZY = {
     ("pipeline.runs.workers.dask", "cloudpickle"): "the extra 'dask'",
     ("pipeline.runs.workers.dask", "dask"): "the extra 'dask'",
     ("pipeline.runs.workers.dask", "pipeline.runs.tasks"): "on a worker, after it has the package",
+    ("pipeline.runs.workers.dask", "pipeline.runs.strategies"): "the same",
     ("pipeline.datasets.sources", "sklearn"): "start-up: two of five datasets need it",
     ("pipeline.datasets.openml_download", "openml"): "start-up: three seconds, in a child",
     ("pipeline.datasets.openml_download", "openml.exceptions"): "the same",
@@ -74,7 +78,13 @@ def imports(tree):
 
 
 def edges():
-    return {(a, b) for a, tree in TREES.items() for b, _ in imports(tree) if b in TREES and a != b}
+    """Of the package itself none counts: what it hands out it imports when asked; see LAZY."""
+    return {
+        (a, b)
+        for a, tree in TREES.items()
+        for b, _ in imports(tree)
+        if b in TREES and a not in {b, "pipeline"}
+    }
 
 
 def room(module):

@@ -129,6 +129,7 @@ def save(figure: Figure, folder: Path, name: str) -> None:
     figure.savefig(drawn, format="png", dpi=200)
     with files.replacing(folder / f"{name}.png") as png:
         Image.open(drawn).convert("RGB").quantize(256).save(png, optimize=True)
+    figure.set_layout_engine("none")  # once is enough
     with files.replacing(folder / f"{name}.pdf") as pdf:
         figure.savefig(pdf, metadata={"CreationDate": None, "Producer": None})
 

@@ -19,7 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import ValidationError
 
 from pipeline.config import messages
-from pipeline.config.overrides import parsed, readable, search_path
+from pipeline.config.overrides import parsed, readable, search_path, with_search_path
 from pipeline.config.schema import GROUPS, Config
 from pipeline.errors import ConfigError
 from pipeline.paths import CONF
@@ -56,7 +56,7 @@ def load(overrides: Sequence[str] = ()) -> Config:
 def load_all(variants: Sequence[Sequence[str]]) -> list[Config]:
     """`load` for many override lists, starting Hydra once."""
     with _hydra():
-        return [_composed(readable(overrides)) for overrides in variants]
+        return [_composed(with_search_path(readable(o), None)) for o in variants]
 
 
 def _composed(overrides: Sequence[str]) -> Config:

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipeline import files
 from pipeline.config.schema import Dataset
 from pipeline.datasets import openml
 from pipeline.datasets.canonical import canonicalise, content_hash, describe_differences
 from pipeline.datasets.manifest import TableSpec, manifest
 from pipeline.errors import DataError
-from pipeline.paths import DATA
+from pipeline.paths import CACHE, DATA
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class RawTable:
     target: tuple[str, ...]
 
 
-def fetch(dataset: Dataset, cache: Path = openml.CACHE) -> RawTable:
+def fetch(dataset: Dataset, cache: Path = CACHE) -> RawTable:
     """The canonical table of a dataset; nothing is written unless it came from OpenML."""
     spec = manifest().get(dataset.label)
     target = dataset.target_columns
@@ -93,6 +94,7 @@ def parse_raw(raw: bytes, spec: TableSpec) -> pd.DataFrame:
         dtype={c: (str if c in spec.categories else np.float64) for c in spec.columns},
         keep_default_na=False,
         na_values={c: ["", "?"] for c in numbers},
+        **files.EXACT_FLOATS,
     )
 
 
@@ -145,7 +147,8 @@ def _from_csv(path: Path) -> pd.DataFrame:
             f"{path.name}: its rows have more fields than its first line has names "
             f"({', '.join(header[:5])}, …)"
         )
-    return pd.read_csv(path, low_memory=False).apply(_recognised)
+    frame = pd.read_csv(path, low_memory=False, **files.EXACT_FLOATS)
+    return frame.apply(_recognised)
 
 
 def _recognised(column: pd.Series[Any]) -> pd.Series[Any]:

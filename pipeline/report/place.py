@@ -14,7 +14,7 @@ from pipeline.runs.plan import Plan
 
 SETTINGS = "settings.json"
 VARIANTS = "variants"
-LONGEST = 80  # characters of a folder's name
+LONGEST = 120  # characters of a folder's name
 # Overrides that change no number: which experiment, where, by whom and what of it.
 _NO_SETTING = re.compile(
     r"\+*(stage|output_dir|experiment|experiment\.name|(hydra|grid|figures|compare|validation)\b.*)$"
@@ -76,11 +76,11 @@ def _settings_of(folder: Path) -> str | None:
 
 
 def _slug(settings: Sequence[str]) -> str:
-    text = ",".join(settings)
-    slug = re.sub(r"[^A-Za-z0-9._=,-]+", "_", text).strip("_.")
-    if slug != text or len(slug) > LONGEST:
-        slug = f"{slug[:LONGEST]}-{key_hash({'settings': list(settings)})}"
-    return slug
+    """``eta=0.3+seeds=0,1-<hash>``: to be read; the hash is of all of it."""
+    text = "+".join(f"{_name(s).rpartition('.')[2]}={s.partition('=')[2]}" for s in settings)
+    slug = re.sub(r"[\[\]{}'\" ]", "", text)
+    slug = re.sub(r"[^A-Za-z0-9._=,+-]+", "_", slug)[:LONGEST].strip("_.+")
+    return f"{slug}-{key_hash({'settings': list(settings)})}"
 
 
 def _name(line: str) -> str:

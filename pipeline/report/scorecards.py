@@ -11,6 +11,7 @@ import pandas as pd
 
 from pipeline.analysis import readings
 from pipeline.analysis.claims import Claim
+from pipeline.analysis.curves import rounded_r2
 from pipeline.analysis.style import VERDICTS
 from pipeline.theory.findings import Level
 
@@ -53,6 +54,7 @@ def of_summary(summary: pd.DataFrame) -> str:
         "MCE there",
     }  # fmt: skip
     table = summary[["dataset", "strategy", *names]].rename(columns=names)
+    table["R²"] = table["R²"].map(rounded_r2)
     return "last round / round 0, and at the best round by test MCE\n" + table.to_string(
         index=False, float_format=lambda v: f"{v:.3g}"
     )

@@ -236,7 +236,7 @@ def clear_errors(root: Path) -> Iterator[None]:
 def _read(folder: Path) -> StoredRun:
     csv, record = _verified(folder)
     try:
-        return StoredRun(pd.read_csv(io.BytesIO(csv)), record)
+        return StoredRun(pd.read_csv(io.BytesIO(csv), **files.EXACT_FLOATS), record)
     except ValueError as error:
         raise CorruptRun(f"{folder}: rounds.csv cannot be read ({error})") from None
 

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from pipeline import files
-from pipeline.datasets.openml import CACHE
+from pipeline.paths import CACHE
 from scripts.attack.ground import Tally, ended_well, in_parallel, process, session
 
 TIMEOUT = 12  # seconds that a download may take

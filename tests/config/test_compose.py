@@ -19,7 +19,8 @@ from pipeline.config.schema import GROUPS, Config, leaves
 from pipeline.errors import ConfigError
 from pipeline.paths import CONF, ROOT
 
-NEEDS = {"file": ["dataset.path=README.md"], "openml": ["dataset.id=1"]}
+NEEDS = {"openml": ["dataset.id=1"], "custom": ["strategy.target=my_module.Mine"]}
+OURS = sorted(path.stem for path in (CONF / "hydra" / "launcher").glob("*.yaml"))
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,10 @@ def test_every_choice_of_every_group_composes_into_a_valid_config(group, choice)
     composed = load([f"{group}={choice}", *NEEDS.get(choice, [])]).model_dump(mode="json")
     text = (CONF / group / f"{choice}.yaml").read_text()
     written = yaml.safe_load(text)
-    written.pop("defaults", None)
+    for name in ("defaults", "hydra"):
+        written.pop(name, None)
+    if choice == "custom":
+        del written["target"]
     assert holds(composed if "@package _global_" in text else composed[group], written)
 
 
@@ -48,7 +52,7 @@ def test_every_stage_has_a_file_of_its_own_with_a_main():
         assert callable(import_module(f"pipeline.stages.{stage}").main)
 
 
-@pytest.mark.parametrize("launcher", choices("hydra/launcher"))
+@pytest.mark.parametrize("launcher", OURS)
 def test_every_launcher_composes_where_its_extra_is_installed(launcher):
     plugin = {"cores": "joblib", "ray_local": "ray", "slurm": "submitit", "slurm_local": "submitit"}
     extra = {"submitit": "slurm"}.get(plugin[launcher], plugin[launcher])
@@ -112,7 +116,17 @@ BAD = [
     (["dataset.target=null"], ["dataset.target", "numeric column"]),
     (["experiment=paper", "experiment.seeds=[]"], ["experiment", "seeds"]),
     (["experiment=paper", "experiment.seeds=[1,1]"], ["experiment.seeds=[1, 1]", "repeat"]),
-    (["experiment=paper", "experiment.seeds=range(0,2)"], ["experiment.seeds", "[0,1,2]"]),
+    (["experiment=paper", "experiment.seeds=range(a,2)"], ["experiment.seeds=range(a,2)"]),
+    (["experiment=paper", "experiment.seeds=range(0,2,0)"], ["experiment.seeds", "[0,1,2]"]),
+    (["strategy=custom"], ["strategy.target=null", "module.Class"]),
+    (["strategy=custom", "strategy.target=Mine"], ["strategy.target=Mine", "module.Class"]),
+    (
+        ["strategy=custom", "strategy.target=m.Mine", "strategy.name=unit"],
+        ["strategy.name=unit", "choose another"],
+    ),
+    (["hydra.searchpath=[no_such_folder]", "dataset=mine"], ["no_such_folder", "no such folder"]),
+    (["dataset.drop=a,b"], ["dataset.drop=a,b", "[name,address]"]),
+    (["validation.folds=1"], ["validation.folds=1", "2 to 100"]),
     (["experiment=paper", "experiment.datasets=german,adult"], ["[german,adult]"]),
     (["experiment.name=../up"], ["experiment.name=../up", "letters"]),
     (["dataset=["], ["dataset=["]),

@@ -19,11 +19,12 @@ import pandas as pd
 import pytest
 
 from pipeline.config.compose import load
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, DataError
 from pipeline.runs import grid, run, tasks
 from pipeline.runs.plan import make_plan
 from pipeline.runs.progress import GridProgress
-from pipeline.runs.store import RunId, RunStore
+from pipeline.runs.store import RunId
+from pipeline.runs.tidy import load_runs
 from pipeline.runs.workers import dask as dask_workers
 from pipeline.runs.workers.dask import ClusterError
 from pipeline.stages import reproduce
@@ -40,9 +41,10 @@ ENDLESS = ["experiment=smoke", "boosting.rounds=10000", "grid.workers=2"]
 
 
 def frame(folder, experiment="smoke"):
-    rounds = RunStore(Path(folder) / experiment).frame()
-    if rounds.empty:
-        return rounds
+    try:
+        rounds = load_runs(Path(folder) / experiment)
+    except DataError:  # there are none
+        return pd.DataFrame()
     return rounds.sort_values(["dataset", "strategy", "seed", "round"]).reset_index(drop=True)
 
 

@@ -99,7 +99,7 @@ def test_damage_is_noticed_named_and_replaced_and_harms_no_other_run(store, dama
     for look in (store.load, store.has):
         with pytest.raises(CorruptRun, match=f"{folder.name}: .*{name}"):
             look(run_id())
-    assert len(store.frame()) == 2  # the other run
+    assert [r.rounds.shape[0] for _, r in store.stored()] == [2]  # the other run
     store.save(run_id(), rounds(), {})
     pd.testing.assert_frame_equal(store.load(run_id()).rounds, rounds())
 
@@ -119,16 +119,6 @@ def test_valid_run_is_not_overwritten(store):
     store.save(run_id(), rounds(1.0), {})
     store.save(run_id(), rounds(2.0), {})
     assert store.load(run_id()).rounds["gap"][1] == 1.0
-
-
-def test_frame_holds_all_runs_and_tells_settings_apart(store):
-    store.save(run_id(), rounds(), {})
-    store.save(run_id(boosting={}), rounds(), {})
-    frame = store.frame()
-    assert len(frame) == 4
-    assert frame["key"].nunique() == 2
-    assert len(store.frame([run_id()])) == 2
-    assert RunStore(store.root / "nowhere").frame().empty
 
 
 def test_initial_predictions_come_back_or_are_absent_when_damaged(store):

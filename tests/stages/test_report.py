@@ -10,10 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.analysis import figures
+from pipeline.analysis import figures, readings
 from pipeline.analysis.curves import Runs
 from pipeline.analysis.evidence import MissingRunsError, collect
 from pipeline.errors import UserError
+from pipeline.paths import REFERENCE
+from pipeline.report.place import report_folder
+from pipeline.stages import figures as stage_figures
 from pipeline.stages import report, reproduce
 
 pytestmark = pytest.mark.slow
@@ -28,17 +31,17 @@ def test_page_has_a_row_per_moment_in_its_table_of_noise(smoke):
     assert "Is there anything to calibrate?" in (smoke / "report.html").read_text()
 
 
-def test_verdicts_under_every_reading_are_those_of_the_claims(smoke):
-    verdicts = pd.read_csv(smoke / "verdicts_by_reading.csv", index_col=0)
-    claims = {c["id"]: c["verdict"] for c in json.loads((smoke / "claims.json").read_text())}
-    assert list(verdicts.columns) == [
-        "raw\nleaf\nindicators", "raw\nrandom\nleaf values", "raw\nfitted\nleaf values",
-        "raw\ndebiased\n(test)",
-    ]  # fmt: skip
-    first = verdicts.iloc[:, 0]
-    assert first.to_dict() == {i: v for i, v in claims.items() if i in first.index}
-    without_mce = [i for i in verdicts.index if int(i.rstrip("abcd")) in (1, 2, 3, 4, 5, 12)]
-    assert verdicts.loc[without_mce].eq(first[without_mce], axis=0).all(axis=None)
+def test_verdicts_of_the_default_reading_are_those_of_the_claims(replication):
+    table = pd.read_csv(replication / "readings.csv", dtype=str)
+    claims = {c["id"]: c["verdict"] for c in json.loads((replication / "claims.json").read_text())}
+    assert len(table[readings.AXES].drop_duplicates()) == 4 * 2  # errors x round 0
+    default = table.query("error == 'leaf indicators' and round_0 == 'counted'")
+    assert default.set_index("claim")["verdict"].to_dict() == {
+        i: v for i, v in claims.items() if not i.startswith(("11", "12"))
+    }
+    without_mce = table[table["claim"].str.rstrip("abcd").isin(["1", "2", "3", "4", "5"])]
+    verdicts = without_mce.groupby("claim")["verdict"].nunique()
+    assert set(verdicts) == {1}
 
 
 def test_runs_stored_without_the_noise_columns_get_them_from_what_they_have(
@@ -59,31 +62,145 @@ def test_runs_stored_without_the_noise_columns_get_them_from_what_they_have(
     assert "not recorded" in (tmp_path / "smoke" / "report.html").read_text()
 
 
-def test_experiment_folder_holds_tables_verdicts_figures_and_page(smoke):
+def test_folder_holds_tables_figures_and_page(smoke):
     rounds = pd.read_parquet(smoke / "rounds.parquet")
     assert len(rounds) == 2 * 3 * 2 * 7
-    verdicts = json.loads((smoke / "claims.json").read_text())
-    assert {"id", "text", "paper", "ours", "rule", "verdict", "explanation"} == set(verdicts[0])
-    assert list(pd.read_csv(smoke / "table1.csv")["dataset"]) == ["Diabetes", "German Credit"]
-    names = [f.__name__ for f in figures.FIGURES] + ["readings"]
+    assert (rounds["boosting.trees"] == 10).all()  # settings stand beside the rounds
+    assert rounds["strategy.offset"].dropna().unique() == [2.0]
     assert sorted(p.name for p in (smoke / "figures").iterdir()) == sorted(
-        f"{name}.{kind}" for name in names for kind in ("png", "pdf")
+        f"{name}.{kind}" for name in figures.FIGURES for kind in ("png", "pdf", "csv")
     )
+    assert len(pd.read_csv(smoke / "summary.csv")) == 2 * 3
+    for name in ("claims.json", "table1.csv", "readings.csv"):  # of a replication alone
+        assert not (smoke / name).exists()
 
 
-def test_page_is_well_formed_needs_no_network_and_shows_every_verdict_and_figure(smoke):
-    page = (smoke / "report.html").read_text()
-    assert not re.findall(r"""(?:src|href)=['"](?!data:|#)""", page)
-    assert "http://" not in page
-    assert "https://" not in page
+def test_replications_folder_holds_verdicts_too(replication):
+    verdicts = json.loads((replication / "claims.json").read_text())
+    assert {
+        "id", "text", "paper", "figure", "ours", "values", "rule", "verdict", "explanation",
+    } == set(verdicts[0])  # fmt: skip
+    assert list(pd.read_csv(replication / "table1.csv")["dataset"])[:2] == [
+        "California Housing", "Diabetes",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("which", ["smoke", "replication"])
+def test_page_is_well_formed_needs_no_network_and_its_links_lead_somewhere(which, request):
+    folder = request.getfixturevalue(which)
+    page = own_part((folder / "report.html").read_text())
     parser = Balanced()
     parser.feed(page)
     assert parser.open == []
-    assert page.count("data:image/png;base64,") == len(figures.FIGURES) + 1
-    for statement in json.loads((smoke / "claims.json").read_text()):
-        assert f'id="claim-{statement["id"]}"' in page
+    assert "http://" not in page
+    assert "https://" not in page
+    for link in parser.links:
+        if link.startswith("#"):
+            assert link == "#" or link[1:] in parser.ids, link
+        else:
+            assert (folder / link).is_file(), link
+    assert page.count("data:image/png;base64,") == len(figures.FIGURES)
     assert "run it again" in page
-    assert "experiment=smoke" in page
+
+
+def own_part(page):
+    """The page without the library that draws its curves."""
+    return re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
+
+
+def test_page_of_a_replication_shows_every_verdict_beside_its_figure(replication):
+    page = own_part((replication / "report.html").read_text())
+    for claim in json.loads((replication / "claims.json").read_text()):
+        assert f'id="claim-{claim["id"]}"' in page
+        if claim["figure"]:
+            assert f'href="#{claim["figure"]}"' in page
+            assert f'id="{claim["figure"]}"' in page
+    assert "a replication" in page
+    assert "Figure 3 of the paper" in page
+    assert "Reduced: 1 of 20 seeds." in page
+    assert "strategy=unit seed=0" in page  # the command of one of its own runs
+
+
+def test_page_of_other_settings_has_a_title_of_its_own_and_no_verdicts(smoke):
+    page = own_part((smoke / "report.html").read_text())
+    assert "<h1>Multicalibration gradient boosting on Diabetes and German Credit</h1>" in page
+    assert "boosting.trees: 10 instead of 100" in page
+    assert "all five" not in page
+    for words in ("Scorecard", "of the paper:", "Table 1"):
+        assert words not in page
+    assert "dataset=diabetes strategy=unit seed=0" in page
+
+
+def test_other_settings_never_take_the_place_of_a_report(smoke, tmp_path, report_plan):
+    shutil.copytree(smoke, tmp_path / "smoke")
+    before = (tmp_path / "smoke" / "report.html").read_bytes()
+    reproduce.main(report_plan(tmp_path, "boosting.eta=0.3", small=True))
+    assert (tmp_path / "smoke" / "report.html").read_bytes() == before
+    (variant,) = (tmp_path / "smoke" / "variants").iterdir()
+    assert "eta=0.3" in variant.name
+    assert "boosting.eta: 0.3 instead of 0.5" in (variant / "report.html").read_text()
+    # A name of one's own is taken by the first settings.
+    named = report_plan(tmp_path, "boosting.eta=0.3", "experiment.name=mine", small=True)
+    assert report_folder(named) == tmp_path / "mine"
+    reproduce.main(named)
+    assert report_folder(named) == tmp_path / "mine"
+    third = report_plan(tmp_path, "boosting.eta=0.4", "experiment.name=mine", small=True)
+    assert report_folder(third).parent == tmp_path / "mine" / "variants"
+
+
+def test_variations_of_a_strategy_are_curves_of_their_own(tmp_path, report_plan):
+    lines = ["experiment.datasets=[diabetes]", "experiment.strategies=[unit,relaxed]",
+             "experiment.vary={strategy.offset:[2,3]}"]  # fmt: skip
+    plan = report_plan(tmp_path, *lines, small=True)
+    reproduce.main(plan)
+    rounds = pd.read_parquet(report_folder(plan) / "rounds.parquet")
+    assert set(rounds["strategy"]) == {"unit", "relaxed offset=2", "relaxed offset=3"}
+    page = (report_folder(plan) / "report.html").read_text()
+    assert "Relaxed offset=3" in page
+
+
+def test_figure_is_redrawn_from_the_table_alone_to_the_same_bytes(smoke, tmp_path, report_plan):
+    source = tmp_path / "elsewhere.parquet"
+    shutil.copy(smoke / "rounds.parquet", source)
+    stage_figures.main(
+        report_plan(tmp_path, f"figures.source={source}", "figures.only=[gap,debiased]")
+    )
+    drawn = sorted(p.name for p in (tmp_path / "figures").iterdir())
+    assert drawn == sorted(f"{n}.{k}" for n in ("gap", "debiased") for k in ("png", "pdf", "csv"))
+    for name in drawn:
+        assert (tmp_path / "figures" / name).read_bytes() == (smoke / "figures" / name).read_bytes()
+
+
+def test_figures_of_the_committed_reference_are_drawn_on_a_fresh_clone(tmp_path, report_plan):
+    source = REFERENCE / "rounds.parquet"
+    stage_figures.main(report_plan(tmp_path, f"figures.source={source}", "figures.only=[gap]"))
+    drawn = pd.read_csv(tmp_path / "figures" / "gap.csv").query("strategy == 'unit'")
+    means = pd.read_parquet(source).query("strategy == 'unit'").groupby(["dataset", "round"])
+    expected = means["gap"].mean().dropna()
+    np.testing.assert_allclose(drawn.set_index(["dataset", "round"])["mean"].sort_index(), expected)
+    assert (tmp_path / "figures" / "gap.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ([], "needs a table"),
+        (["figures.source=no.parquet"], "there is no such file"),
+        (["figures.source=README.md"], "cannot be read as parquet"),
+        (["figures.only=[gp]"], "there is no figure gp; there are gap, training"),
+    ],
+)
+def test_figures_that_cannot_be_drawn_are_refused_in_words(
+    overrides, message, report_plan, tmp_path
+):
+    with pytest.raises(UserError, match=message):
+        stage_figures.main(report_plan(tmp_path, *(overrides or ["seed=0"])))
+
+
+def test_own_table_without_what_rounds_have_is_refused(tmp_path, report_plan):
+    pd.DataFrame({"a": [1.0]}).to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(UserError, match="is no table of rounds; it has no column"):
+        stage_figures.main(report_plan(tmp_path, f"figures.source={tmp_path / 'x.parquet'}"))
 
 
 class Balanced(HTMLParser):
@@ -91,10 +208,14 @@ class Balanced(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.open = []
+        self.open, self.links, self.ids = [], [], set()
 
     def handle_starttag(self, tag, attrs):
-        if tag not in {"meta", "img", "br"}:
+        given = dict(attrs)
+        self.ids.add(given.get("id"))
+        if tag == "a":
+            self.links.append(given["href"])
+        if tag not in {"meta", "img", "br", "input"}:
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -104,10 +225,7 @@ class Balanced(HTMLParser):
 def test_drawing_twice_gives_the_same_bytes(smoke, tmp_path):
     titles = {"diabetes": "Diabetes", "german": "German"}
     runs = Runs(pd.read_parquet(smoke / "rounds.parquet"), titles)
-    verdicts = pd.DataFrame({"raw": {"1a": "partly"}, "other": {"1a": "replicated"}})
-    first, second = (
-        hashes(figures.draw_all(runs, verdicts, tmp_path / d), tmp_path / d) for d in "ab"
-    )
+    first, second = (hashes(figures.draw_all(runs, tmp_path / d), tmp_path / d) for d in "ab")
     assert first == second
 
 
@@ -138,9 +256,11 @@ def test_missing_runs_are_counted_and_the_way_to_get_them_is_named(smoke, tmp_pa
     ("overrides", "message"),
     [
         ([], "needs a grid"),
-        (["experiment=smoke", "experiment.strategies=[unit]"], "experiment.strategies must be"),
+        (
+            ["experiment=smoke", "experiment.vary={boosting.eta:[0.3,0.5]}"],
+            "this grid varies boosting.eta; stage=compare",
+        ),
         (["experiment=smoke", "boosting.rounds=2"], "boosting.rounds=2: must be at least 6"),
-        (["experiment=standardised"], "the paper's report is of raw targets"),
     ],
 )
 def test_what_cannot_be_reported_on_is_refused_before_anything_is_computed(

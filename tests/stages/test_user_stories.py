@@ -1,0 +1,181 @@
+"""What a user does beside the paper's path: menus, tables, sweeps and an install of one's own."""
+
+import subprocess
+import sys
+import textwrap
+import venv
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pipeline
+from pipeline.paths import ROOT
+
+pytestmark = pytest.mark.slow
+
+QUICK = ["boosting.rounds=6", "boosting.trees=5", "initial.trees=5"]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder of a user's own: a module, a table, and YAMLs for three menus."""
+    folder = tmp_path_factory.mktemp("home")
+    (folder / "my_module.py").write_text(
+        textwrap.dedent(
+            """
+            class Halfway:
+                def __init__(self, scale=0.5):
+                    self.scale = scale
+
+                def weight(self, t, y, phi):
+                    return 1.0 if t else self.scale
+            """
+        )
+    )
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    table = pd.DataFrame({"âge": X[:, 0], "b [x]": X[:, 1], "price (EUR)": X.sum(axis=1)})
+    table["name"] = [f"row {k % 150}" for k in range(200)]
+    table.to_csv(folder / "prices.csv", index=False)
+    table.rename(columns={"price (EUR)": "cost"}).to_parquet(folder / "costs.parquet")
+    for path, text in {
+        "strategy/halfway.yaml": "name: halfway\ntarget: my_module.Halfway\n"
+        "arguments: {scale: 0.9}\n",
+        "strategy/later.yaml": "name: relaxed\noffset: 3\nexponent: 3\n",
+        "dataset/prices.yaml": "name: prices\nsource: file\npath: prices.csv\n"
+        "target: price (EUR)\ndrop: [name]\n",
+        "dataset/costs.yaml": "name: costs\nsource: file\npath: costs.parquet\ntarget: cost\n"
+        "drop: [name]\n",
+        "experiment/mine.yaml": "name: mine\ndatasets: [german, prices, costs]\n"
+        "strategies: [unit, relaxed, later, halfway]\nseeds: [0, 1]\nvary: null\n",
+    }.items():
+        (folder / "menus" / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "menus" / path).write_text(text)
+    return folder
+
+
+def command(folder, *arguments, python=sys.executable, **options):
+    """``python -m pipeline`` in a folder that is not the checkout's."""
+    return subprocess.run(
+        [python, "-m", "pipeline", *arguments], cwd=folder, capture_output=True, text=True,
+        check=False, timeout=300, **options,
+    )  # fmt: skip
+
+
+def test_strategy_from_the_command_line_with_arguments(home):
+    own = ["strategy=custom", "strategy.target=my_module.Halfway", "strategy.arguments.scale=0.7"]
+    done = command(home, *QUICK, *own)
+    assert done.returncode == 0, done.stderr
+    assert "outputs/paper/runs/german/Halfway/seed=000-" in done.stdout
+    rounds = pipeline.load_runs(home / "outputs" / "paper").query("strategy == 'Halfway'")
+    assert list(rounds["weight"].dropna())[:2] == [0.7, 1.0]
+    missing = command(home, *QUICK, "strategy=custom", "strategy.target=my_module.Nobody")
+    assert missing.returncode == 2
+    assert missing.stderr == "error: strategy.target=my_module.Nobody: my_module has no Nobody\n"
+
+
+def test_grid_of_ones_own_menus_beside_the_projects_gets_a_report_of_its_own(home):
+    arguments = ["--config-dir", "menus", "experiment=mine", *QUICK, "stage=reproduce"]
+    done = command(home, *arguments, "experiment.name=mine")
+    assert done.returncode == 0, done.stderr
+    page = (home / "outputs" / "mine" / "report.html").read_text()
+    assert "on German Credit, prices and costs" in page
+    assert "strategy halfway" in page
+    rounds = pd.read_parquet(home / "outputs" / "mine" / "rounds.parquet")
+    names = {"unit", "relaxed offset=2", "relaxed offset=3", "halfway"}
+    assert set(rounds["strategy"]) == names
+    assert set(rounds["dataset"]) == {"german", "prices", "costs"}
+    again = command(home, *arguments, "stage=run", "experiment.name=mine")
+    assert "all 24 runs are in outputs/mine already" in again.stderr
+    menu = command(home, "--config-dir", "menus", "--help").stdout
+    assert "adaptive, custom, halfway, later, relaxed, unit" in menu
+
+
+def test_ones_own_table_has_a_folder_of_its_own_and_names_are_written_as_they_are(home):
+    done = command(
+        home, *QUICK, "dataset=file", "dataset.path=prices.csv", "dataset.target=price (EUR)"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "outputs/own/runs/prices/unit/seed=000-" in done.stdout
+    assert "column 'name' becomes 149 columns" in done.stderr
+    assert "dataset.drop=[name]" in done.stderr
+    accents = ["dataset=file", "dataset.path=prices.csv", "dataset.target=âge"]
+    done = command(home, *QUICK, *accents, "dataset.drop=[name,b [x]]")
+    assert done.returncode == 0, done.stderr
+
+
+def test_reference_result_is_not_written_by_an_experiment(home):
+    done = command(home, *QUICK, f"output_dir={ROOT / 'outputs'}", "experiment.name=reference")
+    assert done.returncode == 2
+    assert "the committed reference result" in done.stderr
+
+
+def test_experiments_are_set_side_by_side(home):
+    for name, eta in (("a", 0.5), ("b", 0.2)):
+        grid = ["experiment=smoke", "experiment.datasets=[german]", "experiment.seeds=[0,1,2]",
+                "experiment.strategies=[unit,relaxed]"]  # fmt: skip
+        command(home, *QUICK, *grid, f"boosting.eta={eta}", f"experiment.name={name}")
+    done = command(home, "stage=compare", "compare.experiments=[a,b]")
+    assert done.returncode == 0, done.stderr
+    table = pd.read_csv(home / "outputs" / "compare" / "a-b" / "differences.csv")
+    assert set(table["variant"]) == {"eta=0.2"}
+    assert set(table["strategy"]) == {"unit", "relaxed"}
+    assert (table["low"] <= table["difference"]).all()
+    page = (home / "outputs" / "compare" / "a-b" / "compare.html").read_text()
+    assert "a beside b" in page
+    runs = pipeline.load_runs(home / "outputs" / "a", home / "outputs" / "b")
+    assert set(runs["boosting.eta"]) == {0.5, 0.2}
+    assert "neither" in command(home, "stage=compare", "compare.experiments=[nobody]").stderr
+
+
+def test_optuna_tunes_by_validation_error_and_names_the_best(home):
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+    done = command(home, "-m", "experiment=tune", "hydra.sweeper.n_trials=5", "validation.folds=2")
+    assert done.returncode == 0, done.stderr
+    trials = [line for line in done.stdout.splitlines() if "validation MSE" in line]
+    assert len(trials) == 5
+    best = min(float(line.split("validation MSE ")[1].split()[0]) for line in trials)
+    assert f"best of the trials, {best:.6g}: boosting.eta=" in done.stdout
+
+
+def test_lines_of_parallel_jobs_carry_their_runs_name(home):
+    done = command(home, *QUICK, "-m", "hydra/launcher=cores", "seed=3,4")
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if "stored in" not in line]
+    assert len(lines) == 2 * 8
+    assert all(line.startswith(("german/unit/seed=3 ", "german/unit/seed=4 ")) for line in lines)
+
+
+def test_sweep_by_submitit_tells_how_far_it_is(home):
+    done = command(home, *QUICK, "-m", "hydra/launcher=slurm_local", "seed=5,6")
+    assert done.returncode == 0, done.stderr
+    assert "[2/2] jobs ended" in done.stderr
+
+
+def test_wheel_runs_in_an_empty_environment_with_its_own_configs_and_data(tmp_path):
+    """Empty but for the dependencies, which are borrowed from this one."""
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*build, "-w", str(tmp_path), str(ROOT)], check=True, timeout=120)
+    (wheel,) = tmp_path.glob("*.whl")
+    venv.create(tmp_path / "env", with_pip=False)
+    python = tmp_path / "env" / "bin" / "python"
+    (site,) = (tmp_path / "env").glob("lib/python*/site-packages")
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps",
+         str(wheel)], check=True, timeout=120,
+    )  # fmt: skip
+    borrowed = next(p for p in sys.path if p.endswith("site-packages"))
+    (site / "borrowed.pth").write_text(borrowed)
+    away = tmp_path / "away"
+    away.mkdir()
+    where = "import pipeline; print(pipeline.__file__)"
+    found = subprocess.run([python, "-c", where], cwd=away, capture_output=True, text=True)
+    assert str(site) in found.stdout
+    done = command(away, "stage=fetch", "dataset=adult", python=str(python))
+    assert done.stdout.startswith("Adult: 32561 rows"), done.stderr
+    script = subprocess.run(
+        [python.with_name("mcboost-replication"), "stage=preprocess", "dataset=german"],
+        cwd=away, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "design matrix 1000 x 48" in script.stdout, script.stderr
