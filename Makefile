@@ -10,7 +10,7 @@ DEV := $(VENV)/.ready-dev
 # says: without it every process starts some seconds later.
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c requirements.lock
-# Further overrides for the pipeline, or arguments for pytest.
+# Further overrides for the pipeline, such as ARGS='boosting.eta=0.3', or arguments for pytest.
 ARGS ?=
 
 help: ## list the targets
@@ -42,9 +42,13 @@ smoke: setup ## the same on the three small datasets and six seeds, within a min
 figures: setup ## redraw figures, verdicts and report from stored runs
 	$(RUN) -m pipeline experiment=paper stage=report $(ARGS)
 
-readings: setup ## also run the grid with standardised targets, then redraw
-	$(RUN) -m pipeline experiment=standardised $(ARGS)
+readings: setup ## the paper's claims under all 32 ways to read it (3 minutes), then the report
+	$(RUN) -m pipeline experiment=paper stage=readings $(ARGS)
 	$(RUN) -m pipeline experiment=paper stage=report $(ARGS)
+
+tune: setup ## Optuna looks for settings by validation error; another table: ARGS='dataset=adult'
+	@$(INSTALL) -e '.[optuna]'
+	$(RUN) -m pipeline -m experiment=tune $(ARGS)
 
 theory: setup ## every theorem as a check, errata and proofs (3 minutes); adds a chapter to the report
 	$(RUN) -m pipeline experiment=paper stage=theory $(ARGS)
@@ -57,6 +61,9 @@ oracle: setup ## what sets the rate of the gaps? 10 to 3,000 trees per round (a 
 
 audit: setup ## where are the initial forests wrong? outputs/paper/audit.html
 	$(RUN) -m pipeline experiment=paper stage=audit $(ARGS)
+
+reference: setup ## copy what is curated of outputs/paper to outputs/reference
+	$(RUN) scripts/update_reference.py
 
 check-reference: setup ## compare outputs/paper with the committed reference result
 	$(RUN) scripts/check_reference.py
@@ -118,4 +125,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup setup-dev reproduce smoke figures readings theory oracle audit check-reference test simulations test-quick lint format table1 verify-data bench safety parity attack lock clean
+.PHONY: help setup setup-dev reproduce smoke figures readings tune theory oracle audit reference check-reference test simulations test-quick lint format table1 verify-data bench safety parity attack lock clean

@@ -52,6 +52,10 @@ def compare_rounds(run: Path, reference: Path, tolerance: float) -> int:
         if not differs.any():
             print(f"{column:<30} identical")
             continue
+        if not pd.api.types.is_float_dtype(b):  # a setting
+            beyond += 1
+            print(f"{column:<30} {int(differs.sum())} values differ")
+            continue
         relative = (a - b).abs() / b.abs().clip(lower=np.finfo(float).tiny)
         worst = relative.idxmax()
         curves = ["dataset", "strategy", "round"]
@@ -66,7 +70,9 @@ def compare_rounds(run: Path, reference: Path, tolerance: float) -> int:
 
 
 def compare_claims(run: Path, reference: Path) -> int:
-    """Print changed verdicts; gives their number."""
+    """Print changed verdicts; gives their number. Only a replication has any."""
+    if not (reference / "claims.json").exists():
+        return 0
     ours, theirs = (
         {c["id"]: c["verdict"] for c in json.loads((folder / "claims.json").read_text())}
         for folder in (run, reference)

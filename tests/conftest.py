@@ -25,12 +25,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 # Processes, sockets, minutes of theory.
 SLOW_FIXTURES = {"start", "server", "study", "smoke", "replication"}
+# What takes long to make is made by one of the processes (--dist loadgroup).
+MADE_ONCE = {"study", "smoke", "replication"}
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
         if SLOW_FIXTURES & set(item.fixturenames):
             item.add_marker(pytest.mark.slow)
+        if MADE_ONCE & set(item.fixturenames):
+            item.add_marker(pytest.mark.xdist_group("made once"))
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from pipeline.analysis.claims import Claim
 from pipeline.analysis.evidence import Evidence
 from pipeline.analysis.noise import noise_table
 from pipeline.analysis.scope import Scope, scope_of
-from pipeline.analysis.style import plain, save, styled
+from pipeline.analysis.style import STRATEGIES, plain, save, styled
 from pipeline.analysis.summaries import summary_table
 from pipeline.report import errata, statements
 from pipeline.report.chapter import Chapter, make_chapter
@@ -58,7 +58,8 @@ def publish(plan: Plan, evidence: Evidence, wall_seconds: float | None = None) -
     write_table(folder / "noise.csv", noise)
     write_table(folder / "summary.csv", summary)
     judged = _judge(plan, evidence, folder) if scope.is_replication else _Judged()
-    at_home = folder == plan.store.root and scope.is_replication
+    # What stands beside an experiment's own report speaks of the paper's strategies.
+    at_home = folder == plan.store.root and set(STRATEGIES) <= set(evidence.strategies)
     contents = Contents(
         scope=scope,
         evidence=evidence,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pipeline.analysis.style import STRATEGIES
+from pipeline.errors import ConfigError
 from pipeline.report import scorecards
 from pipeline.report.publish import theory_folder
 from pipeline.runs.compilation import compile_kernels
@@ -14,6 +16,8 @@ from pipeline.theory.study import Study, conduct
 def main(plan: Plan) -> None:
     """Try all statements and keep what was measured; ``stage=report`` shows it."""
     require_reportable(plan)
+    if not set(STRATEGIES) <= set(plan.strategy_labels.values()):
+        raise ConfigError(f"stage=theory: experiment.strategies must have {', '.join(STRATEGIES)}")
     plan.store.check_writable()
     compile_kernels()
     study = conduct(plan)

@@ -56,5 +56,5 @@ def test_grids_and_too_many_folds_are_refused():
     with pytest.raises(ConfigError, match="not of a grid"):
         stage.main(make_plan(load(lines), lines))
     config = load(["dataset=diabetes", "dataset.test_size=0.9", "validation.folds=30"])
-    with pytest.raises(DataError, match="validation.folds=30 are too many for 44 training rows"):
+    with pytest.raises(DataError, match=r"validation.folds=30 are too many for 44 training rows"):
         validate(config, Library().design(config.dataset), lambda: None)

@@ -1,0 +1,45 @@
+"""Copy what is curated of a full run into ``outputs/reference/``; see CONTRIBUTING.md."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+# What the report links to lies beside it as in the run's folder.
+OF_PAPER = (
+    "report.html", "rounds.parquet", "claims.json", "table1.csv", "noise.csv", "summary.csv",
+    "readings.csv", "audit.html", "theory/errata.html", "theory/errata.md",
+)  # fmt: skip
+RENAMED = {
+    "paper/theory/findings.json": "theory_findings.json",
+    "oracle/oracle.csv": "oracle.csv",
+    "oracle_rows/oracle.csv": "oracle_rows.csv",
+}
+FIGURES = ("png", "pdf", "csv")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--outputs", type=Path, default=Path("outputs"))
+    outputs = parser.parse_args().outputs
+    reference = outputs / "reference"
+    sources = {outputs / "paper" / name: reference / name for name in OF_PAPER}
+    sources |= {outputs / name: reference / place for name, place in RENAMED.items()}
+    for kind in FIGURES:
+        for figure in sorted((outputs / "paper" / "figures").glob(f"*.{kind}")):
+            sources[figure] = reference / "figures" / figure.name
+    missing = [source for source in sources if not source.is_file()]
+    for source in missing:
+        print(f"not there: {source}; its old version stays")
+    for source, place in sources.items():
+        if source not in missing:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, place)
+            print(f"{place}: {place.stat().st_size / 1024:.0f} KB")
+    return int(bool(missing))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
