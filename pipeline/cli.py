@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
@@ -27,6 +28,7 @@ from pipeline.config.compose import (
     first_of_sweep,
     jobs_of_sweep,
     load,
+    optimises,
     typed,
 )
 from pipeline.config.overrides import SEARCH_PATH, folders, readable, with_search_path
@@ -36,7 +38,7 @@ from pipeline.paths import CONF
 
 log = logging.getLogger("pipeline")
 
-TUNED = Path("tune") / "optimization_results.yaml"  # below the output folder
+TUNED = "tune/*/optimization_results.yaml"  # below the output folder
 SUBMITTED = ("slurm", "slurm_local")  # launchers that use submitit
 DRIVER = "MCBOOST_DRIVER"  # tells a launcher's processes whose children they are
 
@@ -67,10 +69,10 @@ def main() -> None:
         if not (args.hydra_help or args.info or args.shell_completion):
             check_overrides(overrides, multirun=args.multirun)
         if args.multirun:
-            folder = _check_sweep(overrides)
+            folder, started = _check_sweep(overrides), time.time()
             with _watched(overrides, folder):
                 _hydra_main()
-            _tell_best(folder)
+            _tell_best(folder, started)
         else:
             os.environ["HYDRA_FULL_ERROR"] = "1"  # an error reaches us instead of being printed
             with explained(overrides):
@@ -103,7 +105,6 @@ def _check_sweep(overrides: Sequence[str]) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"output_dir: cannot write to {folder} ({error.strerror})") from None
-    (results / TUNED).unlink(missing_ok=True)  # what Optuna says of this sweep will be there
     if "hydra/launcher=slurm" in overrides and shutil.which("srun") is None:
         raise UserError(
             "hydra/launcher=slurm: there is no srun here, so this is no Slurm cluster; "
@@ -118,16 +119,18 @@ def _watched(overrides: Sequence[str], results: Path) -> AbstractContextManager[
         return nullcontext()
     from pipeline.runs.sweeps import watching
 
-    return watching(results / ".submitit", jobs_of_sweep(overrides))
+    total = None if optimises(overrides) else jobs_of_sweep(overrides)
+    return watching(results / ".submitit", total)
 
 
-def _tell_best(results: Path) -> None:
-    """What a sweeper that optimises found; Hydra's own log is off."""
-    if (results / TUNED).is_file():
-        found = yaml.safe_load((results / TUNED).read_text(encoding="utf-8"))
-        best = [f"{key}={value}" for key, value in found["best_params"].items()]
-        print(f"best of the trials, {found['best_value']:.6g}: {' '.join(best)}")
-        print(f"all of them: {results / TUNED}")
+def _tell_best(results: Path, started: float) -> None:
+    """What a sweeper that optimises found since ``started``; Hydra's own log is off."""
+    for file in results.glob(TUNED):
+        if file.stat().st_mtime >= started:
+            found = yaml.safe_load(file.read_text(encoding="utf-8"))
+            best = [f"{key}={value}" for key, value in found["best_params"].items()]
+            print(f"best of the trials, {found['best_value']:.6g}: {' '.join(best)}")
+            print(f"kept in {file}")
 
 
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")

@@ -31,14 +31,14 @@ def main() -> int:
         for figure in sorted((outputs / "paper" / "figures").glob(f"*.{kind}")):
             sources[figure] = reference / "figures" / figure.name
     missing = [source for source in sources if not source.is_file()]
-    for source in missing:
-        print(f"not there: {source}; its old version stays")
+    if missing:
+        print(f"nothing was copied: {', '.join(map(str, missing))} not there; see CONTRIBUTING.md")
+        return 1
     for source, place in sources.items():
-        if source not in missing:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, place)
-            print(f"{place}: {place.stat().st_size / 1024:.0f} KB")
-    return int(bool(missing))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, place)
+        print(f"{place}: {place.stat().st_size / 1024:.0f} KB")
+    return 0
 
 
 if __name__ == "__main__":

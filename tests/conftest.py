@@ -82,7 +82,7 @@ def report_plan():
 
     def of(folder, *overrides, small=False):
         if not overrides:
-            overrides = [*SMALL_REPORT, "experiment.name=smoke"]
+            overrides = [*SMALL_REPORT, "experiment.name=mini"]
         lines = [*(SMALL_REPORT if small else ()), *overrides, f"output_dir={folder}"]
         return make_plan(load(lines), lines)
 
@@ -96,7 +96,7 @@ def smoke(tmp_path_factory, report_plan):
 
     folder = tmp_path_factory.mktemp("report")
     reproduce.main(report_plan(folder))
-    return folder / "smoke"
+    return folder / "mini"
 
 
 @pytest.fixture(scope="session")
@@ -106,8 +106,8 @@ def replication(tmp_path_factory, report_plan):
 
     folder = tmp_path_factory.mktemp("replication")
     one_seed = ["experiment=paper", "experiment.seeds=[0]", "grid.workers=1"]
-    reproduce.main(report_plan(folder, *one_seed, "experiment.name=paper"))
-    return folder / "paper"
+    reproduce.main(report_plan(folder, *one_seed, "experiment.name=one_seed"))
+    return folder / "one_seed"
 
 
 @pytest.fixture(scope="session")

@@ -14,12 +14,12 @@ from pipeline.analysis.curves import SQUARE, Runs, corrected_error
 from pipeline.analysis.style import STRATEGIES
 from pipeline.datasets.manifest import manifest
 from pipeline.errors import ConfigError
+from pipeline.runs.tidy import RUNS
 
 log = logging.getLogger("pipeline")
 
 MEASURES = ("mse_train", "mse_test", "mce_train", "mce_test", SQUARE)
 LEVEL = 0.95
-FIRST_SETTING = 4  # columns of a frame of runs before its settings; see `load_runs`
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,11 @@ class Comparison:
     def runs(self, within: str) -> Curves:
         """The curves of one strategy, with variants in the place of strategies.
 
-        Up to the last round that all of them have.
+        Of the datasets, and up to the last round, that all of them have.
         """
         some = self.rounds[self.rounds["within"] == within]
+        have = some.groupby("dataset")["variant"].nunique()
+        some = some[some["dataset"].isin(have.index[have == some["variant"].nunique()])]
         last = some.groupby("variant")["round"].max().min()
         some = some[some["round"] <= last].assign(strategy=some["variant"])
         titles = {d: _title(str(d)) for d in some["dataset"].drop_duplicates()}
@@ -68,6 +70,11 @@ class Curves(Runs):
         """The variants, the baseline first."""
         return list(self.order)
 
+    def test_share(self, dataset: str) -> float:
+        """Test rows per training row."""
+        one = self.rounds[self.rounds["dataset"] == dataset].iloc[0]
+        return float(one["n_test"] / one["n_train"])
+
 
 def compare(runs: pd.DataFrame, baseline: str | None = None) -> Comparison:
     """Tell the runs of a frame of `load_runs` apart by their settings.
@@ -75,18 +82,25 @@ def compare(runs: pd.DataFrame, baseline: str | None = None) -> Comparison:
     Where a setting differs that is not a strategy's own, settings are compared inside each
     strategy; else strategies with each other. The same run in two experiments counts once.
     """
-    settings = list(runs.columns[FIRST_SETTING : list(runs.columns).index("round")])
+    settings = list(runs.columns[len(RUNS) : list(runs.columns).index("round")])
     own = [s for s in settings if s.startswith("strategy.")]
     others = [s for s in settings if s not in own]
     runs = runs.drop_duplicates(["dataset", "strategy", "seed", "key", "round"])
+    # The first experiment's settings come first, and of one experiment the smaller values.
+    order = runs.groupby("experiment", sort=False).ngroup().rename("order")
+    runs = runs.assign(order=order).sort_values(["order", *settings], kind="stable")
     strategy = _named(runs, own, runs["strategy"])
     if others:
         rounds = runs.assign(within=strategy, variant=_named(runs, others, None))
     else:
         rounds = runs.assign(within="", variant=strategy)
     variants = list(rounds["variant"].drop_duplicates())
-    if "dataset.target_scaling" in others:
-        log.warning("errors of raw and standardised targets have different units")
+    odd = [s for s in others if s.startswith(("dataset.", "audit.", "data", "numerics"))]
+    if odd:
+        log.warning(
+            "these runs differ in %s: their errors are not of the same rows, units or kind",
+            ", ".join(odd),
+        )
     if len(variants) < 2:
         raise ConfigError(
             f"compare: nothing differs between these runs ({variants[0]}); name experiments with "
@@ -161,7 +175,9 @@ def _named(
 
 
 def _value(value: object) -> str:
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
+    if isinstance(value, int | float):
+        return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+    return str(value)[:12] if len(str(value)) == 64 else str(value)  # a hash
 
 
 def _title(dataset: str) -> str:

@@ -181,7 +181,7 @@ def best_rounds(runs: Runs) -> Figure:
             best = best_round(runs.curves(dataset, strategy, "mce_test"))
             axes[i, j].plot(best, 1.12, marker="v", color="black", markersize=5)
             axes[i, j].set(ylim=(0, 1.25), yticks=(0, 0.5, 1), xlim=(-0.7, runs.n_rounds + 0.7))
-            axes[i, 0].set_ylabel(look.label)
+            axes[i, 0].set_ylabel(look.printed)
         axes[0, j].set_title(runs.titles[dataset])
     _round_labels(axes, runs, "best round by test MCE")
     return figure
@@ -196,7 +196,7 @@ def test_errors(runs: Runs) -> Figure:
             for strategy in runs.strategies:
                 mean = runs.curves(dataset, strategy, column).mean(axis=0)
                 look = runs.looks[strategy]
-                axes[i, j].plot(t, mean / mean[0], markevery=2, label=look.label, **look.line)
+                axes[i, j].plot(t, mean / mean[0], markevery=2, label=look.printed, **look.line)
             axes[i, j].axhline(1.0, color="black", linewidth=0.8, linestyle=":")
         _log_scale(axes[1, j])
         for i, column in enumerate(("mse_test", "mce_test")):
@@ -226,7 +226,7 @@ def debiased(runs: Runs) -> Figure:
             axes[0, j].fill_between(
                 t, mean - error, mean + error, color=look.color, alpha=0.18, linewidth=0
             )
-            axes[0, j].plot(t, mean, label=look.label, markevery=2, **look.line)
+            axes[0, j].plot(t, mean, label=look.printed, markevery=2, **look.line)
         axes[0, j].plot([], [], color="black", linestyle=":", label="floor")
         axes[0, j].axhline(0.0, color="black", linewidth=0.8)
         axes[0, j].set_yscale("symlog", linthresh=1.0)
@@ -273,7 +273,7 @@ def _band(axes: Axes, t: np.ndarray, curves: Floats, look: Look, *, log: bool = 
     # On a log scale a band that reaches below zero would hide the curve: it ends at a hundredth.
     low = np.maximum(mean - sd, mean / 100) if log else mean - sd
     axes.fill_between(t, low, mean + sd, color=look.color, alpha=0.18, linewidth=0)
-    axes.plot(t, mean, label=look.label, markevery=2, **look.line)
+    axes.plot(t, mean, label=look.printed, markevery=2, **look.line)
 
 
 def _stars(axes: Axes, runs: Runs, dataset: str, column: str, *, relative: bool = False) -> None:

@@ -43,6 +43,10 @@ def read(path: Path) -> Runs:
     if not needed <= set(table.columns):
         lacks = ", ".join(sorted(needed - set(table.columns)))
         raise DataError(f"{path}: is no table of rounds; it has no column {lacks}")
+    runs = table.groupby(["dataset", "strategy"])[["seed", "round"]].nunique()
+    pairs = table["dataset"].nunique() * table["strategy"].nunique()
+    if len(runs) < pairs or len(runs.drop_duplicates()) > 1:
+        raise DataError(f"{path}: not every dataset and strategy has the same seeds and rounds")
     titles = dict.fromkeys(table["dataset"])
     titles |= table.groupby("dataset")[TITLE].first().to_dict() if TITLE in table else {}
     return Tabled(table, {name: str(title or name) for name, title in titles.items()})

@@ -21,6 +21,8 @@ from pipeline.config.schema import Config, Relaxed
 from pipeline.runs.plan import Plan
 
 AXES = ["target", "t", "error", "round_0"]
+SCALINGS = {"raw": "none", "standardised": "standardise"}
+OFFSETS = {"from 0": 2.0, "from 1": 3.0}  # of the weights 1 − (t + offset)⁻³
 ERRORS = {name: name.replace("_", " ") for name in READINGS} | {DEBIASED: "debiased (test)"}
 SAME_UNDER_ALL = ("11", "12")  # Table 1, and the theorems' bounds
 RANK = {"replicated": 2, "partly": 1, "not replicated": 0}
@@ -36,12 +38,11 @@ class Variant:
 
 
 def variants(plan: Plan) -> list[Variant]:
-    """The plan's own reading first, then the three others."""
-    scalings = {"raw": "none", "standardised": "standardise"}
+    """The four readings that need runs of their own, whichever of them the plan has."""
     found = []
-    for target, scaling in scalings.items():
-        for t, later in (("from 0", 0), ("from 1", 1)):
-            pairs = {pair: _read(c, scaling, later) for pair, c in plan.pairs.items()}
+    for target, scaling in SCALINGS.items():
+        for t, offset in OFFSETS.items():
+            pairs = {pair: _read(c, scaling, offset) for pair, c in plan.pairs.items()}
             found.append(Variant(target, t, replace(plan, pairs=pairs)))
     return found
 
@@ -63,11 +64,10 @@ def verdicts(plan: Plan, evidence: Evidence | None = None) -> pd.DataFrame:
     stored are left out.
     """
     rows: list[tuple[str, ...]] = []
-    for k, variant in enumerate(variants(plan)):
-        runs = evidence if k == 0 else None
+    for variant in variants(plan):
+        known = evidence if variant.plan.pairs == plan.pairs else None
         with suppress(MissingRunsError):  # `make readings` adds them
-            runs = runs or collect(variant.plan)
-            rows += _judged(variant, runs)
+            rows += _judged(variant, known or collect(variant.plan))
     return pd.DataFrame(rows, columns=[*AXES, "claim", "verdict"])
 
 
@@ -122,9 +122,9 @@ def _by_error(plan: Plan, runs: Evidence) -> Mapping[str, Evidence]:
     return found
 
 
-def _read(config: Config, scaling: str, later: int) -> Config:
+def _read(config: Config, scaling: str, offset: float) -> Config:
     dataset = config.dataset.model_copy(update={"target_scaling": scaling})
     strategy = config.strategy
-    if later and isinstance(strategy, Relaxed):
-        strategy = strategy.model_copy(update={"offset": strategy.offset + later})
+    if isinstance(strategy, Relaxed):
+        strategy = strategy.model_copy(update={"offset": offset})
     return config.model_copy(update={"dataset": dataset, "strategy": strategy})

@@ -23,13 +23,14 @@ class Scope:
     """How a grid differs from the paper's.
 
     datasets : display names.  missing : datasets and strategies of the paper that were not run.
-    fewer : of what there is less, such as seeds.  readings : choices where the paper is silent.
-    changed : what makes it an experiment of its own.
+    seeds : which ones, if they are not the paper's.  few : whether they are fewer than its.
+    readings : choices where the paper is silent.  changed : what makes it an experiment of its own.
     """
 
     datasets: tuple[str, ...]
     missing: tuple[str, ...]
-    fewer: tuple[str, ...]
+    seeds: str
+    few: bool
     readings: tuple[str, ...]
     changed: tuple[str, ...]
 
@@ -37,11 +38,6 @@ class Scope:
     def is_replication(self) -> bool:
         """Whether the paper's claims can be judged by it."""
         return not self.missing and not self.changed
-
-    @property
-    def is_the_papers(self) -> bool:
-        """Whether it is the paper's grid, in full and as read by default."""
-        return self.is_replication and not self.fewer and not self.readings
 
     @property
     def title(self) -> str:
@@ -60,13 +56,13 @@ class Scope:
             said.append(f"Other than in the paper: {'; '.join(self.changed)}.")
         if self.missing:
             said.append(f"Not run: {', '.join(self.missing)}.")
-        if self.fewer:
-            said.append(f"Reduced: {', '.join(self.fewer)}.")
+        if self.seeds:
+            said.append(f"Seeds: {self.seeds}.")
         if self.readings:
             said.append(f"Read otherwise than by default: {'; '.join(self.readings)}.")
         if self.missing or self.changed:
             said.append("The paper's claims are not judged here; experiment=paper judges them.")
-        elif self.fewer:
+        elif self.few:
             said.append("Verdicts of so few runs say little.")
         return said
 
@@ -85,7 +81,11 @@ def scope_of(plan: Plan) -> Scope:
         paper = by_names.get((config.dataset.label, config.strategy.label))
         for line in _differences(config, paper or _nearest(config, papers.configs)):
             name = line.partition(":")[0]
-            if paper is None and name.startswith(("dataset.", "strategy.")):
+            foreign = {
+                "dataset": config.dataset.label not in papers.datasets,
+                "strategy": config.strategy.label not in STRATEGIES,
+            }
+            if foreign.get(name.partition(".")[0]):
                 continue  # of something that is not the paper's at all
             (readings if name in READINGS else changed)[line] = None
     return Scope(
@@ -94,7 +94,8 @@ def scope_of(plan: Plan) -> Scope:
             *(title for name, title in papers.titles.items() if name not in datasets),
             *(f"strategy {name}" for name in STRATEGIES if name not in strategies),
         ),
-        fewer=_fewer(plan, papers),
+        seeds=_seeds(plan, papers),
+        few=len(plan.seeds) < len(papers.seeds),
         readings=tuple(readings),
         changed=tuple(changed),
     )
@@ -105,11 +106,12 @@ def _papers() -> Plan:
     return make_plan(load(overrides), overrides)
 
 
-def _fewer(plan: Plan, papers: Plan) -> tuple[str, ...]:
-    n, all_ = len(set(plan.seeds) & set(papers.seeds)), len(papers.seeds)
-    others = len(set(plan.seeds) - set(papers.seeds))
-    beside = f" (and {others} others)" if others else ""
-    return () if n == all_ else (f"{n} of {all_} seeds{beside}",)
+def _seeds(plan: Plan, papers: Plan) -> str:
+    if set(plan.seeds) == set(papers.seeds):
+        return ""
+    common = len(set(plan.seeds) & set(papers.seeds))
+    others = len(plan.seeds) - common
+    return f"{common} of the paper's {len(papers.seeds)}" + (f", {others} others" if others else "")
 
 
 def _nearest(config: Config, papers: Sequence[Config]) -> Config:

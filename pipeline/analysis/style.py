@@ -31,6 +31,11 @@ class Look:
     linestyle: str
 
     @property
+    def printed(self) -> str:
+        """The label as matplotlib prints it literally."""
+        return _literal(self.label)
+
+    @property
     def line(self) -> dict[str, Any]:
         """Matplotlib's keywords for its lines."""
         return {"color": self.color, "marker": self.marker, "linestyle": self.linestyle}
@@ -57,9 +62,7 @@ CYCLE = (
 def looks(strategies: Sequence[str]) -> dict[str, Look]:
     """How each of some strategies is drawn: the paper's always alike, others from a cycle."""
     others = itertools.cycle(CYCLE)
-    return {
-        s: LOOKS[s] if s in LOOKS else Look(_literal(titled(s)), *next(others)) for s in strategies
-    }
+    return {s: LOOKS[s] if s in LOOKS else Look(titled(s), *next(others)) for s in strategies}
 
 
 def titled(name: str) -> str:

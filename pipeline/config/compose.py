@@ -12,7 +12,7 @@ from hydra import compose, initialize_config_dir
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.utils import create_config_search_path
 from hydra.core.global_hydra import GlobalHydra
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import IntervalSweep, Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -103,16 +103,22 @@ def varied(config: Config) -> list[Config]:
     for values in itertools.product(*axes.values()):
         raw = config.model_dump()
         for key, value in zip(axes, values, strict=True):
-            *sections, leaf = key.split(".")
-            section = raw
-            for name in sections:
-                section = section[name]
-            section[leaf] = value
+            _set(raw, key, value)
         try:
             variants.append(Config.model_validate(raw))
         except ValidationError as error:
             raise ConfigError(f"experiment.vary: {messages.of_validation(error, raw)}") from None
     return variants
+
+
+def _set(raw: dict[str, Any], key: str, value: object) -> None:
+    *sections, leaf = key.split(".")
+    section: Any = raw
+    for name in sections:
+        section = section.get(name) if isinstance(section, dict) else None
+    if not isinstance(section, dict) or (leaf not in section and sections[-1] != "arguments"):
+        raise ConfigError(f"experiment.vary: {key}: there is no such key")
+    section[leaf] = value
 
 
 def _has(config: Config, key: str) -> bool:
@@ -131,7 +137,7 @@ def check_overrides(overrides: Sequence[str], *, multirun: bool) -> None:
     found = parsed(overrides)
     for override in found:
         _check_key(override, overrides)
-    values = [_values(o, multirun=multirun) for o in found]
+    values = [_values(o, multirun=multirun, intervals=optimises(overrides)) for o in found]
     if multirun:
         first = [v[0] for v in values]
         configs = load_all(
@@ -146,9 +152,14 @@ def check_overrides(overrides: Sequence[str], *, multirun: bool) -> None:
             _refuse_axes(found)
 
 
+def optimises(overrides: Sequence[str]) -> bool:
+    """Whether a sweeper chooses the values of a multirun by what jobs return."""
+    return any(line in {"experiment=tune", "hydra/sweeper=optuna"} for line in overrides)
+
+
 def first_of_sweep(overrides: Sequence[str]) -> list[str]:
     """The overrides of a multirun's first job."""
-    return [_values(override, multirun=True)[0] for override in parsed(overrides)]
+    return [_values(o, multirun=True, intervals=True)[0] for o in parsed(overrides)]
 
 
 def jobs_of_sweep(overrides: Sequence[str]) -> int:
@@ -213,7 +224,8 @@ def _refuse_axes(overrides: Sequence[Override]) -> None:
             )
 
 
-def _values(override: Override, *, multirun: bool) -> list[str]:
+def _values(override: Override, *, multirun: bool, intervals: bool = False) -> list[str]:
+    """An override for each value of a sweep; of an interval, where there may be one, its ends."""
     line = str(override.input_line)
     if not override.is_sweep_override():
         return [line]
@@ -222,6 +234,9 @@ def _values(override: Override, *, multirun: bool) -> list[str]:
     if not multirun:
         raise ConfigError(f"{line}: several values need a multirun; add -m")
     prefix = line.split("=", 1)[0]
+    swept = override.value()
+    if intervals and isinstance(swept, IntervalSweep):
+        return [f"{prefix}={swept.start}", f"{prefix}={swept.end}"]
     try:
         return [f"{prefix}={value}" for value in override.sweep_string_iterator()]
     except HydraException:

@@ -84,7 +84,11 @@ def _unknown_choice(error: MissingConfigException, menus: Mapping[str, Sequence[
 def _foreign_key(key: str) -> str:
     """A key of the schema that the chosen menu entry does not have, e.g. unit's exponent."""
     group = key.split(".")[0]
-    grid = f"; in a grid write 'experiment.vary={{{key}:[…]}}'" if group == "strategy" else ""
+    grid = ""
+    if key in {"strategy.target", "strategy.name"} or key.startswith(ARGUMENTS[:-1]):
+        grid = "; it is strategy=custom's, and for a grid of a YAML of your own (--config-dir)"
+    elif group == "strategy":
+        grid = f"; in a grid write 'experiment.vary={{{key}:[…]}}'"
     return f"{key}: this key does not belong to the chosen {group}{grid}."
 
 

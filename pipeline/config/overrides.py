@@ -14,6 +14,7 @@ from pipeline.config.schema import leaves
 from pipeline.errors import ConfigError
 
 SEARCH_PATH = "hydra.searchpath"
+MOST_SEEDS = 10_000  # in a range
 ARGUMENTS = "strategy.arguments."  # whose keys no schema knows
 
 
@@ -25,8 +26,8 @@ def readable(overrides: Sequence[str]) -> list[str]:
 def parsed(overrides: Sequence[str]) -> list[Override]:
     """Hydra's view of overrides; raises `ConfigError` about the first that it cannot read."""
     found = []
-    for line in readable(overrides):
-        override = _parse(line)
+    for line in overrides:
+        override = _parse(_readable(line))
         if override is None:
             key, _, value = line.partition("=")
             hint = f"; write such a value in quotes: {key}={_on_a_shell(value)}" if value else ""
@@ -79,7 +80,8 @@ def _readable(line: str) -> str:
     if name == "experiment.seeds" and value.startswith("range("):
         value = _as_list(value)
     spelled = f"{key}={value}"
-    if _parse(spelled) is not None or name not in {leaf for leaf, _ in leaves()} or not value:
+    known = name.startswith(ARGUMENTS) or name in {leaf for leaf, _ in leaves()}
+    if _parse(spelled) is not None or not known or not value:
         return spelled
     if value.startswith("[") and value.endswith("]"):
         words = [word.strip() for word in value[1:-1].split(",")]
@@ -98,7 +100,9 @@ def _as_list(value: str) -> str:
         seeds = range(*(int(n) for n in numbers[1].split(",")))
     except ValueError:  # a step of 0
         return value
-    return f"[{','.join(map(str, seeds[:100_000]))}]"
+    if len(seeds) > MOST_SEEDS:
+        raise ConfigError(f"experiment.seeds={value}: are more than {MOST_SEEDS}")
+    return f"[{','.join(map(str, seeds))}]"
 
 
 def _quoted(word: str) -> str:

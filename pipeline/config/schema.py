@@ -6,6 +6,7 @@ text.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -46,6 +47,9 @@ VARIABLE = (
 )  # fmt: skip
 
 
+PAPERS = ("california", "diabetes", "adult", "german", "crime")  # the datasets
+
+
 def _expanded(path: str) -> str:
     return str(Path(path).expanduser())
 
@@ -63,7 +67,7 @@ class Dataset(Section):
         description="a short name for folders (at most 100 letters, digits, '.', '_', '-'), or "
         "null for one made from the id or the path"
     )
-    title: str | None = Field(description="a name for figures, or null for the short name")
+    title: Name | None = Field(description="a name for figures, or null for the short name")
     source: Literal["bundled", "sklearn", "openml", "file"] = Field(
         description="one of bundled, sklearn, openml, file"
     )
@@ -114,10 +118,10 @@ class Dataset(Section):
             return self.name
         if self.source == "openml":
             return f"openml-{self.id}"
-        stem = Path(self.path or "").stem
-        return (
-            "".join(c if c.isalnum() or c in "._-" else "-" for c in stem).lstrip(".-_") or "file"
-        )[:LONGEST_NAME]
+        stem = "".join(c if c.isalnum() or c in "._-" else "-" for c in Path(self.path or "").stem)
+        stem = stem.lstrip(".-_")[:LONGEST_NAME] or "file"
+        # A file that is merely called like one of the paper's tables is not that table.
+        return f"file-{stem}" if stem in PAPERS else stem
 
     @property
     def display(self) -> str:
@@ -181,6 +185,12 @@ class Custom(Section):
     arguments: dict[str, Any] = Field(
         description="what a strategy of your own is made with, such as {scale:2}"
     )
+
+    @model_validator(mode="after")
+    def _arguments_can_be_written_down(self) -> Custom:
+        if "Infinity" in json.dumps(self.arguments) or "NaN" in json.dumps(self.arguments):
+            raise ValueError(f"strategy.arguments={self.arguments}: must be finite")
+        return self
 
     @model_validator(mode="after")
     def _is_told_apart(self) -> Custom:

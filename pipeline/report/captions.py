@@ -32,15 +32,15 @@ CAPTIONS: Mapping[str, Caption] = {
     ),
     "training": Caption(
         "Training error",
-        "Mean squared error above, multicalibration error below, on logarithmic scales. Relaxed's "
-        "first weight, 7/8, pulls predictions towards zero, which costs both errors at first.",
+        "Mean squared error above, multicalibration error below, on logarithmic scales. Weights "
+        "below 1 (the paper's Relaxed begins with 7/8) pull predictions towards zero, which costs "
+        "both errors at first.",
         paper="Figure 2",
     ),
     "generalization": Caption(
         "Held-out multicalibration error",
         "On the test rows of each split; a star marks the round with the smallest mean (where "
-        "several would cover each other they are stacked). Logarithmic scale, because Relaxed "
-        "starts far above the others.",
+        "several would cover each other they are stacked). Logarithmic scale.",
         paper="Figure 3",
     ),
     "tail": Caption(

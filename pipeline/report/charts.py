@@ -87,7 +87,7 @@ def _bands(runs: Runs, dataset: str, measure: str) -> Bands:
 
 
 def _rounded(values: np.ndarray) -> list[float | None]:
-    return [None if np.isnan(v) else float(f"{v:.{DIGITS}g}") for v in values]
+    return [float(f"{v:.{DIGITS}g}") if np.isfinite(v) else None for v in values]
 
 
 def _item(runs: Runs, name: str, bands: Bands) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,9 @@ def make_page(
     parts = []
     for k, within in enumerate(comparison.withins):
         runs = comparison.runs(within)
-        place = folder / "figures" / (within.replace(" ", "_") or "strategies")
+        if not runs.datasets or len(runs.strategies) < 2:
+            continue  # nothing to set side by side
+        place = folder / "figures" / (re.sub(r"[^\w.=-]+", "_", within) or "strategies")
         drawn = figures.draw_all(runs, place, FIGURES)
         some = differences[differences["strategy"] == within]
         parts.append(

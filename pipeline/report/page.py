@@ -204,7 +204,7 @@ def _dataset_section(evidence: Evidence, summary: pd.DataFrame, dataset: str) ->
     note = f"{n_train} training rows, {n_test} test rows, {columns} columns; {splits} splits."
     rows = [
         [
-            evidence.looks[str(r["strategy"])].label.replace(r"\$", "$"),
+            evidence.looks[str(r["strategy"])].label,
             f"{r['gap_ratio']:.3g}", rounded_r2(r["r2"]), f"{r['kappa']:.3f}",
             f"{r['mse_train_ratio']:.3g}", f"{r['mce_train_ratio']:.2g}",
             _change(r["mse_test_ratio"]), _change(r["mce_test_ratio"]), str(r["best_round"]),
@@ -217,6 +217,8 @@ def _dataset_section(evidence: Evidence, summary: pd.DataFrame, dataset: str) ->
 
 def _change(ratio: float) -> str:
     """0.55 as "−45 %"."""
+    if not np.isfinite(ratio):
+        return "—"
     return f"{100 * (ratio - 1):+.0f} %".replace("-", "−")
 
 

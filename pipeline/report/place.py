@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline import files
+from pipeline.config.compose import choices
 from pipeline.runs.keys import key_hash
 from pipeline.runs.plan import Plan
 
@@ -22,19 +23,20 @@ _NO_SETTING = re.compile(
 
 
 def report_folder(plan: Plan) -> Path:
-    """The experiment's own folder for the settings of its file; a folder below for others.
+    """The experiment's own folder for what its file says; a folder below for anything else.
 
-    With a name of its own (``experiment.name=…``) an experiment's folder is taken by the first
-    settings that are reported there.
+    The folder of an experiment that comes with the project takes no other settings. Any other is
+    taken by the first settings that are reported there.
     """
-    root = plan.store.root
-    settings = settings_given(plan.overrides)
-    if not settings:
-        return root
-    named = any(_name(line) == "experiment.name" for line in plan.overrides)
-    if named and _settings_of(root) in {None, digest(plan)}:
-        return root
-    return root / VARIANTS / _slug(settings)
+    root, shipped = plan.store.root, choices("experiment")
+    if root.name in shipped:
+        at_home = not _given(plan.overrides, "experiment.name") and not settings_given(
+            plan.overrides
+        )
+        at_home = at_home and _given(plan.overrides, "experiment") == root.name
+    else:
+        at_home = _settings_of(root) in {None, digest(plan)}
+    return root if at_home else root / VARIANTS / _slug(plan)
 
 
 def page_file(plan: Plan) -> Path:
@@ -44,8 +46,17 @@ def page_file(plan: Plan) -> Path:
 
 def write_settings(plan: Plan, folder: Path) -> None:
     """Note of which settings the report in a folder is."""
-    note = {"settings": digest(plan), "overrides": list(plan.overrides)}
+    runs = [str(run.folder) for run in plan.run_ids()]
+    note = {"settings": digest(plan), "overrides": list(plan.overrides), "runs": runs}
     files.write_text(folder / SETTINGS, json.dumps(note, indent=2))
+
+
+def runs_reported(folder: Path) -> set[str] | None:
+    """The runs that the report in a folder is of, by their folders; None if there is none."""
+    try:
+        return set(json.loads((folder / SETTINGS).read_text(encoding="utf-8"))["runs"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def settings_given(overrides: Sequence[str]) -> list[str]:
@@ -75,12 +86,19 @@ def _settings_of(folder: Path) -> str | None:
         return ""
 
 
-def _slug(settings: Sequence[str]) -> str:
-    """``eta=0.3+seeds=0,1-<hash>``: to be read; the hash is of all of it."""
-    text = "+".join(f"{_name(s).rpartition('.')[2]}={s.partition('=')[2]}" for s in settings)
+def _slug(plan: Plan) -> str:
+    """``eta=0.3+seeds=0,1-<hash>``: to be read; the hash is of all runs."""
+    said = settings_given(plan.overrides)
+    text = "+".join(f"{_name(s).rpartition('.')[2]}={s.partition('=')[2]}" for s in said)
     slug = re.sub(r"[\[\]{}'\" ]", "", text)
-    slug = re.sub(r"[^A-Za-z0-9._=,+-]+", "_", slug)[:LONGEST].strip("_.+")
-    return f"{slug}-{key_hash({'settings': list(settings)})}"
+    slug = re.sub(r"[^A-Za-z0-9._=,+-]+", "_", slug)[:LONGEST].strip("_.+-")
+    return f"{slug or _given(plan.overrides, 'experiment') or 'other'}-{digest(plan)}"
+
+
+def _given(overrides: Sequence[str], name: str) -> str | None:
+    """What the last override of a key says."""
+    values = [line.partition("=")[2] for line in overrides if _name(line) == name]
+    return values[-1] if values else None
 
 
 def _name(line: str) -> str:

@@ -19,6 +19,7 @@ from pipeline.analysis.noise import noise_table
 from pipeline.analysis.scope import Scope, scope_of
 from pipeline.analysis.style import STRATEGIES, plain, save, styled
 from pipeline.analysis.summaries import summary_table
+from pipeline.config.compose import varied
 from pipeline.report import errata, statements
 from pipeline.report.chapter import Chapter, make_chapter
 from pipeline.report.oracle import OracleChapter
@@ -58,8 +59,8 @@ def publish(plan: Plan, evidence: Evidence, wall_seconds: float | None = None) -
     write_table(folder / "noise.csv", noise)
     write_table(folder / "summary.csv", summary)
     judged = _judge(plan, evidence, folder) if scope.is_replication else _Judged()
-    # What stands beside an experiment's own report speaks of the paper's strategies.
-    at_home = folder == plan.store.root and set(STRATEGIES) <= set(evidence.strategies)
+    # What may stand beside a report speaks of the paper's strategies.
+    papers = set(STRATEGIES) <= set(evidence.strategies)
     contents = Contents(
         scope=scope,
         evidence=evidence,
@@ -69,8 +70,8 @@ def publish(plan: Plan, evidence: Evidence, wall_seconds: float | None = None) -
         figures=[_picture(folder, name) for name in names],
         again=_again(plan),
         readings=judged.readings,
-        theory=_theory(theory_folder(plan), evidence) if at_home else None,
-        oracle=_oracle(plan) if at_home else None,
+        theory=_theory(folder / "theory", evidence) if papers else None,
+        oracle=_oracle(plan, folder) if papers else None,
         wall_seconds=wall_seconds,
     )
     write_settings(plan, folder)
@@ -85,8 +86,8 @@ def write_table(path: Path, table: pd.DataFrame) -> None:
 
 
 def theory_folder(plan: Plan) -> Path:
-    """Where ``stage=theory`` keeps its study, beside the experiment's runs."""
-    return plan.store.root / "theory"
+    """Where ``stage=theory`` keeps its study, beside the report."""
+    return report_folder(plan) / "theory"
 
 
 @dataclass(frozen=True)
@@ -134,14 +135,14 @@ def _of_leaf_indicators(evidence: Evidence) -> Evidence | None:
     return evidence.under(LEAVES) if f"mce_test_{LEAVES}" in evidence.rounds else None
 
 
-def _oracle(plan: Plan) -> OracleChapter | None:
+def _oracle(plan: Plan, report: Path) -> OracleChapter | None:
     """The experiments on trees per round, if they are beside this one."""
     beside = plan.store.root.parent
     full, fewer = (oracle.table_file(beside / name) for name in (oracle.NAME, oracle.BY_ROWS))
     runs, reduced = (_runs_of(file, plan) for file in (full, fewer))
     if runs is None:
         return None
-    folder = plan.store.root / "figures"
+    folder = report / "figures"
     names, titles = [oracle.NAME], plain(plan.titles)
     with styled():
         save(oracle.draw(runs, titles), folder, oracle.NAME)
@@ -177,7 +178,13 @@ def _again(plan: Plan) -> str:
     """The commands behind a report: all of it, and one of its runs."""
     (dataset, strategy), *_ = plan.pairs
     kept = [o for o in plan.overrides if not o.lstrip("+").startswith(("experiment", "stage="))]
-    one = [*kept, f"dataset={dataset}", f"strategy={strategy}", f"seed={plan.seeds[0]}"]
+    config = varied(plan.pairs[dataset, strategy])[0]
+    given = config.strategy.model_dump()
+    vary = [key for key in plan.config.experiment.further if key.partition(".")[2] in given]
+    one = [
+        *kept, f"dataset={dataset}", f"strategy={strategy}", f"seed={plan.seeds[0]}",
+        *(f"{key}={given[key.partition('.')[2]]}" for key in vary),
+    ]  # fmt: skip
     return (
         f"# this page, from the stored runs\n{command_of(plan.overrides, 'report')}\n"
         f"# one of its runs\n{command_of([*one, f'experiment.name={plan.store.root.name}'])}"

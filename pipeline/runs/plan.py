@@ -12,12 +12,13 @@ from pipeline.datasets.library import Library
 from pipeline.datasets.manifest import manifest
 from pipeline.errors import ConfigError
 from pipeline.paths import REFERENCE
-from pipeline.runs.keys import ground_key
+from pipeline.runs.keys import ground_key, key_hash, run_key
 from pipeline.runs.store import RunId, RunStore
 from pipeline.runs.strategies import labels_of, rescaling_of
 from pipeline.runs.tasks import Task
 
 PAPER, OWN = "paper", "own"  # where runs go that name no experiment
+RESERVED = ("audit", "compare", "figures", "tune")  # what stages write beside experiments
 
 
 @dataclass(frozen=True)
@@ -90,17 +91,31 @@ def make_plan(config: Config, overrides: Sequence[str] = (), *, beside: bool = F
         pairs, seeds = load_pairs(config, overrides), config.experiment.seeds
     else:
         pairs, seeds = {(config.dataset.label, config.strategy.label): config}, (config.seed,)
-    for pair in pairs.values():
-        for variant in varied(pair):
-            rescaling_of(variant.strategy)  # a strategy of one's own may not be there
+    _check_strategies(pairs)
     store = RunStore(_folder(config))
     return Plan(config, tuple(overrides), pairs, seeds, store, beside=beside)
+
+
+def _check_strategies(pairs: Pairs) -> None:
+    """Raise `ConfigError` for a strategy that is not there, or there twice."""
+    seen: dict[tuple[str, str], str] = {}
+    for (dataset, choice), pair in pairs.items():
+        for config in varied(pair):
+            rescaling_of(config.strategy)
+            other = seen.setdefault((dataset, key_hash(run_key(config, ""))), choice)
+            if other != choice:
+                raise ConfigError(
+                    f"experiment.strategies: {other} and {choice} describe the same runs"
+                )
 
 
 def _folder(config: Config) -> Path:
     """Where the runs of a command are kept; never in the committed reference."""
     known = config.dataset.label in manifest()
-    folder = Path(config.output_dir) / (config.experiment.name or (PAPER if known else OWN))
+    name = config.experiment.name or (PAPER if known else OWN)
+    if name in RESERVED:
+        raise ConfigError(f"experiment.name={name}: is a folder of its own; choose another name")
+    folder = Path(config.output_dir) / name
     if folder.resolve().is_relative_to(REFERENCE):
         raise ConfigError(
             f"experiment.name={folder.name}: {folder} holds the committed reference result, which "

@@ -6,8 +6,11 @@ import hashlib
 import importlib
 import json
 import sys
-import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,43 +30,90 @@ def rescaling_of(strategy: schema.Strategy) -> Rescaling:
 
 
 def strategy_key(strategy: schema.Strategy) -> dict[str, Any]:
-    """What a strategy's weights depend on; of one's own, the code of its module as well."""
+    """What a strategy's weights depend on; of one's own, the code as it was loaded as well."""
     key = json.loads(strategy.model_dump_json())
     if isinstance(strategy, schema.Custom):
-        source = source_of(strategy)
-        key |= {"name": strategy.label, "code": None if source is None else _sha256(source)}
+        key |= {"name": strategy.label, "code": _code(_module_of(strategy).__name__).sha256}
     return key
 
 
-def source_of(strategy: schema.Custom) -> Path | None:
-    """The file of a strategy's module, if it is Python."""
-    file = getattr(_module_of(strategy), "__file__", None)
-    return Path(file) if file and file.endswith(".py") else None
-
-
 def sources_of(strategies: Iterable[schema.Strategy]) -> dict[str, bytes]:
-    """The modules of strategies of one's own, for workers that lack them: source by name."""
+    """The modules of strategies of one's own for workers that lack them: source by name.
+
+    Only of modules that are one file; others have to be installed where the workers are.
+    """
     found = {}
     for strategy in strategies:
         if isinstance(strategy, schema.Custom):
-            source = source_of(strategy)
-            if source is not None:
-                found[_module_of(strategy).__name__] = source.read_bytes()
+            name = _module_of(strategy).__name__
+            source = _code(name).source
+            if source is not None and "." not in name:
+                found[name] = source
     return found
 
 
-def provide(sources: Mapping[str, bytes]) -> None:
-    """Make modules importable here from the source that was sent along; packages must be here."""
-    for name, source in sources.items():
-        if name in sys.modules or "." in name:
-            held = getattr(sys.modules.get(name), "__file__", None)
-            if "." in name or (held and Path(held).read_bytes() == source):
-                continue
-        folder = Path(tempfile.mkdtemp(prefix="mcboost-strategy-"))
-        (folder / f"{name}.py").write_bytes(source)
-        sys.path.insert(0, str(folder))
-        importlib.invalidate_caches()
-        sys.modules.pop(name, None)
+@contextmanager
+def provided(sources: Mapping[str, bytes]) -> Iterator[None]:
+    """Modules from their source, in this thread alone and beside what is installed here."""
+    token = _PROVIDED.set({name: _made(name, source) for name, source in sources.items()})
+    try:
+        yield
+    finally:
+        _PROVIDED.reset(token)
+
+
+_PROVIDED: ContextVar[Mapping[str, ModuleType]] = ContextVar("provided")
+
+
+@cache
+def _made(name: str, source: bytes) -> ModuleType:
+    module = ModuleType(name)
+    exec(compile(source, f"{name}.py", "exec"), module.__dict__)  # the driver's own code
+    return module
+
+
+@dataclass(frozen=True)
+class _Code:
+    """A module's code: a hash of all that it is made of, and its file if it is but one."""
+
+    sha256: str | None
+    source: bytes | None
+
+
+@cache
+def _code(name: str) -> _Code:
+    """The code of a module as this process loaded it: files may change while runs are computed.
+
+    What it uses of its own package, or of other files in its folder, counts as well.
+    """
+    top = sys.modules[name.partition(".")[0]]
+    home = Path(getattr(top, "__file__", None) or "").parent
+    package = hasattr(top, "__path__")
+    parts: dict[Path, bytes] = {}
+    waiting: list[object] = [sys.modules[name]]
+    while waiting:
+        module = waiting.pop()
+        file = Path(getattr(module, "__file__", None) or "")
+        ours = file.is_relative_to(home) if package else file.parent == home
+        if file.suffix != ".py" or not ours or file in parts:
+            continue
+        parts[file] = file.read_bytes()
+        waiting += [_home_of(value) for value in vars(module).values()]
+    if not parts:
+        return _Code(None, None)  # compiled, or built in
+    digest = hashlib.sha256()
+    for path in sorted(parts):
+        digest.update(f"{path.relative_to(home)}/{len(parts[path])}/".encode() + parts[path])
+    (first, *_), alone = parts.values(), len(parts) == 1 and not package
+    return _Code(digest.hexdigest(), first if alone else None)
+
+
+def _home_of(value: object) -> object:
+    """The module that something is from, or is."""
+    if isinstance(value, ModuleType):
+        return value
+    name = getattr(value, "__module__", None)
+    return sys.modules.get(name) if isinstance(name, str) else None
 
 
 def labels_of(strategies: Iterable[schema.Strategy]) -> dict[str, str]:
@@ -109,20 +159,21 @@ def _own(strategy: schema.Custom) -> Rescaling:
 
 
 def _module_of(strategy: schema.Custom) -> ModuleType:
-    module = strategy.target.rpartition(".")[0]
+    name = strategy.target.rpartition(".")[0]
+    sent = _PROVIDED.get({})
+    if name in sent:
+        return sent[name]
     try:
-        return importlib.import_module(module)
+        module = importlib.import_module(name)
     except Exception as error:  # whatever the user's own code raises
         raise ConfigError(
-            f"strategy.target={strategy.target}: the module {module} cannot be imported "
+            f"strategy.target={strategy.target}: the module {name} cannot be imported "
             f"({type(error).__name__}: {error})"
         ) from None
+    _code(name)  # as it is now
+    return module
 
 
 def _flat(settings: dict[str, Any]) -> dict[str, Any]:
     arguments = settings.get("arguments", {})
     return {k: v for k, v in settings.items() if k not in {"name", "arguments"}} | arguments
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -14,8 +14,11 @@ LINES = 10.0  # seconds between lines where there is no terminal
 
 
 @contextmanager
-def watching(folder: Path, total: int) -> Iterator[None]:
-    """While jobs run, tell how many have ended: each leaves a result in its folder below."""
+def watching(folder: Path, total: int | None) -> Iterator[None]:
+    """While jobs run, tell how many have ended: each leaves a result in its folder below.
+
+    total : how many there will be, if that is known.
+    """
     over = threading.Event()
     before = set(folder.glob("*/*_result.pkl"))
     watcher = threading.Thread(target=_watch, args=(folder, before, total, over), daemon=True)
@@ -27,7 +30,7 @@ def watching(folder: Path, total: int) -> Iterator[None]:
         watcher.join()
 
 
-def _watch(folder: Path, before: set[Path], total: int, over: threading.Event) -> None:
+def _watch(folder: Path, before: set[Path], total: int | None, over: threading.Event) -> None:
     started = said = time.monotonic()
     live, shown = sys.stderr.isatty(), -1
     while True:
@@ -36,7 +39,8 @@ def _watch(folder: Path, before: set[Path], total: int, over: threading.Event) -
         ended = len(set(folder.glob("*/*_result.pkl")) - before)
         due = live or last or shown < 0 or now - said > LINES
         if due and (ended != shown or live):
-            line = f"[{ended}/{total}] jobs ended, {now - started:.0f} s; their logs: {folder}"
+            count = ended if total is None else f"{ended}/{total}"
+            line = f"[{count}] jobs ended, {now - started:.0f} s; their logs: {folder}"
             print(f"\r{line}" if live else line, end="" if live else "\n", file=sys.stderr)
             shown, said = ended, now
         if last:

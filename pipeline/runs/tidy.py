@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +18,23 @@ from pipeline.runs.store import RunStore, StoredRun
 log = logging.getLogger("pipeline")
 
 RUNS = ["experiment", "dataset", "strategy", "seed"]  # what a run is called
-# Of a run's key, what is no setting: what it is called, and what its data and code are.
-_NOT_SETTINGS = {"seed", "name", "strategy.name", "numerics", "data"}
+# Of a run's key, what is no setting: what it is called, and what it was computed from.
+_NAMES = {"seed", "name", "strategy.name"}
+_ORIGINS = {"numerics", "data"}  # which differ if a table or the project's code was changed
 
 
-def load_runs(*places: str | Path) -> pd.DataFrame:
+def load_runs(
+    *places: str | Path, only: Mapping[Path, Container[str] | None] | None = None
+) -> pd.DataFrame:
     """The rounds of all stored runs, one row per run and round.
 
     places : experiments' folders, or patterns of such; by default ``outputs/*``. Beside what a
     run's ``rounds.csv`` has, there are ``experiment`` (the folder's name), ``key`` (the run's
     hash), ``n_train``, ``n_test``, and one column for each setting that differs between runs of one
-    dataset (of a strategy's own settings: of one strategy), such as ``boosting.eta``. Damaged runs
-    are left out with a warning.
+    dataset (of a strategy's own settings: of one strategy), such as ``boosting.eta``; also ``data``
+    and ``numerics``, where a dataset's table or the project's numbers changed meanwhile. Damaged
+    runs are left out with a warning.
+    only : for an experiment's folder the runs that count, by their folders below ``runs/``.
 
     >>> import pipeline
     >>> runs = pipeline.load_runs("outputs/*")                               # doctest: +SKIP
@@ -38,8 +43,9 @@ def load_runs(*places: str | Path) -> pd.DataFrame:
     """
     frames: list[pd.DataFrame] = []
     keys: list[dict[str, Any]] = []
-    for experiment, stored, hash_ in _stored(places or ("outputs/*",)):
-        keys.append(settings_of(stored.record["key"]))
+    for experiment, stored, hash_ in _stored(places or ("outputs/*",), only or {}):
+        key = stored.record["key"]
+        keys.append(settings_of(key) | {name: key.get(name) for name in sorted(_ORIGINS)})
         sizes = stored.record.get("sizes", {})
         frames.append(
             stored.rounds.assign(
@@ -66,16 +72,21 @@ def settings_of(key: Key) -> dict[str, Any]:
     return {
         name: json.dumps(value) if isinstance(value, list | dict) else value
         for name, value in flat(key)
-        if name not in _NOT_SETTINGS
+        if name not in _NAMES | _ORIGINS
     }
 
 
-def _stored(places: Sequence[str | Path]) -> Iterator[tuple[str, StoredRun, str]]:
+def _stored(
+    places: Sequence[str | Path], only: Mapping[Path, Container[str] | None]
+) -> Iterator[tuple[str, StoredRun, str]]:
     for place in places:
         folders = sorted(glob.glob(str(Path(place).expanduser())))  # noqa: PTH207 (absolute, too)
         stores = [RunStore(Path(folder)) for folder in folders]
         for store in stores:
+            wanted = only.get(store.root)
             for folder, stored in store.stored():
+                if wanted is not None and str(folder.relative_to(store.runs)) not in wanted:
+                    continue
                 yield store.root.resolve().name, stored, folder.name.rpartition("-")[2]
 
 

@@ -7,19 +7,24 @@ of the best settings would be an optimist's.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from sklearn.model_selection import KFold
 
+from pipeline import files
 from pipeline.boosting.algorithm import advance, boost, mean_squared_error, round_seed
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.engines import Ensemble, TreeSettings, make_engine
 from pipeline.config.schema import Config
 from pipeline.datasets.design import Design, Split, split_at, split_rows
 from pipeline.errors import DataError
+from pipeline.runs.keys import key_hash
+from pipeline.runs.plan import Plan
 from pipeline.runs.run import fit_initial
+from pipeline.runs.store import clear_errors
 from pipeline.runs.strategies import rescaling_of
 
 
@@ -32,6 +37,25 @@ class Validated:
 
     initial: float
     boosted: float
+
+
+def validated(plan: Plan, on_fold: Callable[[], object]) -> Validated:
+    """The errors of a plan's one config, kept in its store and computed once."""
+    config = plan.config
+    (run,) = plan.run_ids()
+    key = run.key | {"folds": config.validation.folds}
+    folder = plan.store.root / "validation" / run.folder.parent
+    file = folder / f"seed={config.seed:03d}-{key_hash(key)}.json"
+    try:
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        if kept["key"] == json.loads(json.dumps(key)):
+            return Validated(float(kept["initial"]), float(kept["boosted"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # absent, or damaged
+    errors = validate(config, plan.library.design(config.dataset), on_fold)
+    with clear_errors(plan.store.root):
+        files.write_text(file, json.dumps({"key": key, **asdict(errors)}, indent=2))
+    return errors
 
 
 def validate(config: Config, design: Design, on_fold: Callable[[], object]) -> Validated:

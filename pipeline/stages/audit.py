@@ -20,7 +20,7 @@ from pipeline.datasets.canonical import is_number
 from pipeline.datasets.design import split, split_rows
 from pipeline.errors import ConfigError, DataError
 from pipeline.report import audit as page
-from pipeline.report.place import command_of
+from pipeline.report.place import command_of, report_folder
 from pipeline.runs.compilation import compile_kernels
 from pipeline.runs.keys import key_hash
 from pipeline.runs.plan import Plan
@@ -36,7 +36,7 @@ def main(plan: Plan) -> None:
     if plan.is_grid:
         chapters = list(_forests(plan))
         title, lead = "Audit of the initial forests", "On held-out rows, before any boosting."
-        path = plan.store.root / "audit.html"
+        path = report_folder(plan) / "audit.html"
     elif columns != ("",):
         chapters = [_file(plan, columns)]
         label = plan.config.dataset.display

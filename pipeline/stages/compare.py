@@ -9,7 +9,7 @@ from pipeline import files
 from pipeline.analysis.comparison import compare, differences
 from pipeline.errors import ConfigError
 from pipeline.report import comparison as page
-from pipeline.report.place import command_of
+from pipeline.report.place import command_of, runs_reported
 from pipeline.report.publish import write_table
 from pipeline.runs.keys import key_hash
 from pipeline.runs.plan import Plan
@@ -29,7 +29,8 @@ def main(plan: Plan) -> None:
             "of them alone compares its strategies, or what it varies"
         )
     output = Path(config.output_dir)
-    runs = load_runs(*(_folder(output, name) for name in names))
+    folders = [_folder(output, name) for name in names]
+    runs = load_runs(*folders, only={folder: runs_reported(folder) for folder in folders})
     compared = compare(runs, config.compare.baseline)
     table = differences(compared)
     folder = output / "compare" / _slug(names)

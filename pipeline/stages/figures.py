@@ -27,7 +27,8 @@ def main(plan: Plan) -> None:
         )
     home = report_folder(plan)
     source = Path(wanted.source).expanduser() if wanted.source else home / portable.FILE
-    folder = Path(plan.config.output_dir) / "figures" if wanted.source else home / "figures"
+    of = source.resolve().parent.name  # whose figures they are
+    folder = Path(plan.config.output_dir) / "figures" / of if wanted.source else home / "figures"
     runs = portable.read(source)
     try:
         with clear_errors(folder):

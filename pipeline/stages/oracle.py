@@ -11,6 +11,7 @@ from pipeline import files
 from pipeline.analysis import oracle
 from pipeline.analysis.style import plain, save, styled
 from pipeline.errors import ConfigError
+from pipeline.report.place import report_folder
 from pipeline.runs.plan import Plan
 from pipeline.runs.store import clear_errors
 from pipeline.stages import run
@@ -27,11 +28,12 @@ def main(plan: Plan) -> None:
         _write(plan, runs, judged)
     print(_table(runs))
     print(f"{judged.verdict}: {judged.text}\n{judged.measured}\nrule: {judged.rule}")
-    print(f"table: {oracle.table_file(plan.store.root)}; stage=report of experiment=paper shows it")
+    file = oracle.table_file(report_folder(plan))
+    print(f"table: {file}; stage=report of experiment=paper shows it")
 
 
 def _write(plan: Plan, runs: pd.DataFrame, judged: oracle.Judged) -> None:
-    root = plan.store.root
+    root = report_folder(plan)
     with files.replacing(oracle.table_file(root)) as scratch:
         runs.to_csv(scratch, index=False)
     text = json.dumps(asdict(judged), indent=2, ensure_ascii=False)

@@ -6,6 +6,7 @@ from pipeline.analysis import readings
 from pipeline.analysis.scope import scope_of
 from pipeline.errors import ConfigError
 from pipeline.report import scorecards
+from pipeline.report.place import report_folder
 from pipeline.report.publish import READINGS_FILE, write_table
 from pipeline.runs.plan import Plan
 from pipeline.runs.store import clear_errors
@@ -21,7 +22,8 @@ def main(plan: Plan) -> None:
         )
     run.main(readings.all_runs(plan))
     table = readings.verdicts(plan)
+    file = report_folder(plan) / READINGS_FILE
     with clear_errors(plan.store.root):
-        write_table(plan.store.root / READINGS_FILE, table)
+        write_table(file, table)
     print(scorecards.of_readings(table))
-    print(f"table: {plan.store.root / READINGS_FILE}; stage=report shows it")
+    print(f"table: {file}; stage=report shows it")

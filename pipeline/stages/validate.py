@@ -6,10 +6,10 @@ import sys
 
 from tqdm import tqdm
 
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, UserError
 from pipeline.runs.compilation import compile_kernels
 from pipeline.runs.plan import Plan
-from pipeline.runs.validation import validate
+from pipeline.runs.validation import validated
 
 
 def main(plan: Plan) -> float:
@@ -22,13 +22,18 @@ def main(plan: Plan) -> float:
     compile_kernels()
     folds = config.validation.folds
     with tqdm(total=folds, unit="fold", leave=False, disable=not sys.stderr.isatty()) as bar:
-        errors = validate(config, plan.library.design(config.dataset), bar.update)
+        try:
+            errors = validated(plan, bar.update)
+        except UserError:
+            raise
+        except Exception as error:  # of a strategy of one's own
+            raise UserError(f"{type(error).__name__}: {error}") from error
     boosting = config.boosting
     print(
         f"{config.dataset.label}/{config.strategy.label}/seed={config.seed} "
         f"eta={boosting.eta:.4g} trees={boosting.trees} max_depth={boosting.max_depth} "
         f"rounds={boosting.rounds}: validation MSE {errors.boosted:.6g} "
-        f"({errors.boosted / errors.initial - 1:+.1%} against f_0)",
+        f"(f_0: {errors.initial:.6g})",
         flush=True,
     )
     return errors.boosted

@@ -23,7 +23,7 @@ def frame(effects, *, settings=None, seeds=range(8), datasets=("german",), noise
                 for t in range(T + 1):
                     rows.append(
                         {
-                            "experiment": "e", "dataset": dataset, "strategy": strategy,
+                            "experiment": f"e{eta}", "dataset": dataset, "strategy": strategy,
                             "seed": seed, **({"boosting.eta": eta} if settings else {}),
                             "round": t, "mse_test": base + (effect + own) * t / T,
                             "mse_train": 1.0, "mce_train": 1.0, "mce_test": 1.0, "gap": 1.0,
@@ -73,6 +73,25 @@ def test_curves_end_where_the_shortest_setting_ends():
     curves = compare(short).runs("unit")
     assert curves.n_rounds == 1
     assert curves.strategies == ["eta=0.5", "eta=0.3"]
+
+
+def test_curves_are_of_the_datasets_that_all_settings_have():
+    runs = frame({("unit", 0.5): 0, ("unit", 0.3): 2}, settings=True, datasets=("german", "adult"))
+    some = runs[(runs["boosting.eta"] == 0.5) | (runs["dataset"] == "adult")]
+    compared = compare(some)
+    assert compared.runs("unit").datasets == ["adult"]
+    assert set(differences(compared)["dataset"]) == {"adult"}
+
+
+def test_intervals_on_curves_know_how_many_rows_were_held_out():
+    runs = frame({("unit", 0.5): 0, ("unit", 0.3): 2}, settings=True)
+    assert compare(runs.assign(n_train=50, n_test=50)).runs("unit").test_share("german") == 1.0
+
+
+def test_runs_of_other_rows_or_another_error_are_pointed_out(caplog):
+    runs = frame({("unit", 0.5): 0, ("unit", 0.3): 2}, settings=True)
+    compare(runs.rename(columns={"boosting.eta": "dataset.test_size"}))
+    assert "differ in dataset.test_size: their errors are not of the same rows" in caplog.text
 
 
 def test_nothing_to_compare_is_said():

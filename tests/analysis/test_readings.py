@@ -57,6 +57,21 @@ def test_runs_of_all_readings_are_each_computed_once():
     assert [r.folder for r in variants[0].plan.run_ids()] == [r.folder for r in plan.run_ids()]
 
 
+def test_plans_own_evidence_speaks_for_its_own_reading_alone(monkeypatch):
+    lines = ["experiment=paper", "experiment.seeds=[0]", "dataset.target_scaling=standardise"]
+    plan = make_plan(load(lines), lines)
+    judged = []
+    monkeypatch.setattr(readings, "collect", lambda plan: "collected")
+    monkeypatch.setattr(
+        readings, "_judged", lambda v, runs: judged.append((v.target, v.t, runs)) or []
+    )
+    readings.verdicts(plan, "own")
+    assert judged == [
+        ("raw", "from 0", "collected"), ("raw", "from 1", "collected"),
+        ("standardised", "from 0", "own"), ("standardised", "from 1", "collected"),
+    ]  # fmt: skip
+
+
 def test_grid_that_is_no_replication_is_refused_before_anything_runs(tmp_path):
     small = ["experiment=paper", "experiment.datasets=[german]", f"output_dir={tmp_path}"]
     with pytest.raises(ConfigError, match="stage=readings: needs the paper's datasets"):

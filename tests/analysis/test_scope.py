@@ -14,7 +14,7 @@ def scope(*overrides):
 
 def test_papers_grid_is_the_papers():
     papers = scope()
-    assert papers.is_the_papers
+    assert papers.is_replication
     assert papers.banner == []
     assert papers.title == "Multicalibration gradient boosting: a replication"
 
@@ -22,8 +22,7 @@ def test_papers_grid_is_the_papers():
 def test_fewer_seeds_are_still_a_replication_that_says_so():
     fewer = scope("experiment.seeds=range(0,3)")
     assert fewer.is_replication
-    assert not fewer.is_the_papers
-    assert fewer.banner == ["Reduced: 3 of 20 seeds.", "Verdicts of so few runs say little."]
+    assert fewer.banner == ["Seeds: 3 of the paper's 20.", "Verdicts of so few runs say little."]
 
 
 def test_another_reading_is_a_replication_that_names_it():
@@ -48,6 +47,23 @@ def test_other_settings_or_data_are_no_replication(override, words):
     assert not other.is_replication
     assert words in " ".join(other.banner)
     assert "not judged here" in other.banner[-1]
+
+
+def test_more_seeds_are_told_and_are_not_few():
+    assert scope("experiment.seeds=range(0,25)").banner == [
+        "Seeds: 20 of the paper's 20, 5 others."
+    ]
+
+
+def test_changed_settings_show_beside_a_strategy_of_ones_own(tmp_path):
+    (tmp_path / "strategy").mkdir()
+    text = "name: mine\ntarget: pipeline.boosting.rescaling.Unit\narguments: {}\n"
+    (tmp_path / "strategy" / "mine.yaml").write_text(text)
+    own = scope(
+        f"hydra.searchpath=[{tmp_path}]", "experiment.strategies=[mine]", "dataset.test_size=0.5"
+    )
+    assert "strategy mine" in own.banner[0]
+    assert "dataset.test_size: 0.5" in own.banner[0]
 
 
 def test_title_of_ones_own_data_names_it(tmp_path):

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from pipeline import cli
 from pipeline.boosting import initial
 from pipeline.config.compose import check_overrides, choices, load, load_all
-from pipeline.config.schema import GROUPS, Config, leaves
+from pipeline.config.schema import GROUPS, PAPERS, Config, leaves
+from pipeline.datasets.manifest import manifest
 from pipeline.errors import ConfigError
 from pipeline.paths import CONF, ROOT
 
@@ -42,6 +43,17 @@ def holds(config, part):
     if not isinstance(part, dict):
         return config == part
     return all(name in config and holds(config[name], value) for name, value in part.items())
+
+
+def test_datasets_of_the_paper_are_those_of_the_manifest():
+    assert set(PAPERS) == set(manifest())
+
+
+def test_file_that_is_called_like_a_dataset_of_the_paper_is_not_it(tmp_path):
+    (tmp_path / "german.csv").write_text("a,b\n1,2\n")
+    lines = ["dataset=file", f"dataset.path={tmp_path / 'german.csv'}", "dataset.target=b"]
+    assert load(lines).dataset.label == "file-german"
+    assert load([*lines, "dataset.name=german"]).dataset.label == "german"
 
 
 def test_every_stage_has_a_file_of_its_own_with_a_main():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.config.compose import choices, jobs_of_sweep, load
+from pipeline.config.compose import check_overrides, choices, jobs_of_sweep, load, varied
 from pipeline.config.overrides import parsed, readable, search_path, with_search_path
 from pipeline.errors import ConfigError
 from pipeline.paths import CONF
@@ -47,6 +47,8 @@ def test_seeds_may_be_a_range_also_beside_a_sweep():
         range(20)
     )
     assert readable(["experiment.seeds=range(1,9,3)"]) == ["experiment.seeds=[1,4,7]"]
+    with pytest.raises(ConfigError, match="more than 10000"):
+        readable(["experiment.seeds=range(0,200000)"])
     assert readable(["seed=range(0,3)"]) == ["seed=range(0,3)"]  # a sweep
 
 
@@ -60,6 +62,25 @@ def test_arguments_of_a_strategy_need_no_plus():
 
 def test_jobs_of_a_sweep_are_counted():
     assert jobs_of_sweep(["seed=range(0,5)", "dataset=german,adult", "boosting.eta=0.3"]) == 10
+
+
+def test_sweeper_that_optimises_takes_intervals_and_their_ends_are_checked():
+    tune = ["experiment=tune", "boosting.eta=interval(0.1,0.5)"]
+    check_overrides(tune, multirun=True)
+    with pytest.raises(ConfigError, match=r"boosting.eta=1.5: must be"):
+        check_overrides([tune[0], "boosting.eta=interval(0.1,1.5)"], multirun=True)
+    with pytest.raises(ConfigError, match="write the values of a sweep as"):
+        check_overrides(tune[1:], multirun=True)
+
+
+@pytest.mark.parametrize("key", ["boosting.eta.x", "boosting.foo.x", "strategy.arguments.x"])
+def test_variation_of_what_is_not_there_is_refused(key):
+    config = load(["experiment=smoke", f"experiment.vary={{{key}:[1]}}"])
+    if key.startswith("strategy"):
+        assert len(varied(config)) == 1  # unit has no arguments, and stays as it is
+    else:
+        with pytest.raises(ConfigError, match=f"experiment.vary: {key}: there is no such key"):
+            varied(config)
 
 
 def test_folder_of_ones_own_adds_to_every_menu_and_does_not_replace_it(tmp_path):

@@ -7,9 +7,10 @@ import pytest
 from pipeline.boosting.rescaling import Relaxed, Unit
 from pipeline.config.compose import load
 from pipeline.errors import ConfigError
+from pipeline.runs import strategies
 from pipeline.runs.keys import differing, run_key
 from pipeline.runs.plan import make_plan
-from pipeline.runs.strategies import labels_of, provide, rescaling_of, sources_of
+from pipeline.runs.strategies import labels_of, provided, rescaling_of, sources_of
 
 MODULE = """
 class Halfway:
@@ -31,7 +32,14 @@ def module(tmp_path, monkeypatch):
     (tmp_path / "own_strategy.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path / "own_strategy.py"
-    sys.modules.pop("own_strategy", None)
+    forget()
+
+
+def forget():
+    """As a new process would be."""
+    for name in ("own_strategy", "own_helper"):
+        sys.modules.pop(name, None)
+    strategies._code.cache_clear()
 
 
 def config(target, *overrides):
@@ -58,12 +66,35 @@ def test_what_is_no_strategy_is_said_before_anything_runs(module, target, argume
         make_plan(config(target, *arguments))
 
 
-def test_changed_code_is_another_run_and_says_so(module):
+def test_changed_code_is_another_run_from_the_next_process_on(module):
     before = run_key(config("own_strategy.Halfway"), "")
     module.write_text(MODULE.replace("0.5", "0.6"))
+    assert run_key(config("own_strategy.Halfway"), "") == before  # what this process computes with
+    forget()
     after = run_key(config("own_strategy.Halfway"), "")
     (line,) = differing(after, before)
     assert line.startswith("strategy.code: ")
+
+
+def test_code_that_a_strategy_uses_beside_its_own_counts_and_other_files_do_not(module):
+    helper = module.with_name("own_helper.py")
+    helper.write_text("SCALE = 0.5\n\ndef scale():\n    return SCALE\n")
+    module.write_text("from own_helper import scale\n" + MODULE)
+    keys = []
+    for text in (helper.read_text(), helper.read_text().replace("0.5", "0.6")):
+        helper.write_text(text)
+        forget()
+        keys.append(run_key(config("own_strategy.Halfway"), ""))
+    assert keys[0] != keys[1]
+    module.with_name("unrelated.py").write_text("x = 1\n")
+    forget()
+    assert run_key(config("own_strategy.Halfway"), "") == keys[1]
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", "[1,inf]"])
+def test_argument_that_json_cannot_hold_is_refused(value):
+    with pytest.raises(ConfigError, match="must be finite"):
+        config("own_strategy.Halfway", f"strategy.arguments.scale={value}")
 
 
 def test_keys_of_the_papers_strategies_are_those_of_the_first_edition():
@@ -74,25 +105,33 @@ def test_keys_of_the_papers_strategies_are_those_of_the_first_edition():
 
 
 def test_strategies_of_one_name_are_told_apart_by_what_differs():
-    strategies = [
+    several = [
         load(["strategy=unit"]).strategy,
         *(load(["strategy=relaxed", f"strategy.offset={k}"]).strategy for k in (2, 3)),
     ]
-    assert list(labels_of(strategies).values()) == ["unit", "relaxed offset=2", "relaxed offset=3"]
-    assert list(labels_of(strategies[:2]).values()) == ["unit", "relaxed"]
+    assert list(labels_of(several).values()) == ["unit", "relaxed offset=2", "relaxed offset=3"]
+    assert list(labels_of(several[:2]).values()) == ["unit", "relaxed"]
 
 
-def test_worker_without_the_module_gets_it_from_its_source(module, monkeypatch):
+def test_worker_without_the_module_gets_it_from_its_source_for_one_task(module, monkeypatch):
     strategy = config("own_strategy.Halfway", "strategy.arguments.scale=0.1").strategy
     sources = sources_of([strategy, load([]).strategy])
     assert list(sources) == ["own_strategy"]
-    module.unlink()
-    sys.modules.pop("own_strategy")
+    forget()
     monkeypatch.setattr(sys, "path", [p for p in sys.path if p != str(module.parent)])
+    with provided(sources):
+        assert rescaling_of(strategy).weight(0, None, None) == 0.1
     with pytest.raises(ConfigError, match="cannot be imported"):
         rescaling_of(strategy)
-    provide(sources)
-    assert rescaling_of(strategy).weight(0, None, None) == 0.1
+
+
+def test_two_choices_that_describe_the_same_runs_are_refused(tmp_path):
+    (tmp_path / "strategy").mkdir()
+    (tmp_path / "strategy" / "again.yaml").write_text("name: unit\n")
+    lines = [f"hydra.searchpath=[{tmp_path}]", "experiment=smoke",
+             "experiment.strategies=[unit,again]"]  # fmt: skip
+    with pytest.raises(ConfigError, match="unit and again describe the same runs"):
+        make_plan(load(lines), lines)
 
 
 def test_the_papers_strategies_are_the_librarys():

@@ -7,7 +7,8 @@ from sklearn.model_selection import KFold, train_test_split
 from pipeline.boosting import PAPER, MulticalibrationBoostingRegressor
 from pipeline.config.compose import load
 from pipeline.datasets.library import Library
-from pipeline.errors import ConfigError, DataError
+from pipeline.errors import ConfigError, DataError, UserError
+from pipeline.runs import validation
 from pipeline.runs.plan import make_plan
 from pipeline.runs.validation import validate
 from pipeline.stages import validate as stage
@@ -45,10 +46,26 @@ def test_rows_of_the_test_side_change_nothing():
     assert validate(config, changed, lambda: None) == validate(config, design, lambda: None)
 
 
-def test_stage_gives_the_error_to_who_asks(capsys):
-    plan = make_plan(load(OVERRIDES))
-    error = stage.main(plan)
+def test_stage_gives_the_error_to_who_asks_and_computes_it_once(capsys, tmp_path, monkeypatch):
+    lines = [*OVERRIDES, f"output_dir={tmp_path}"]
+    error = stage.main(make_plan(load(lines), lines))
     assert f"validation MSE {error:.6g}" in capsys.readouterr().out
+    (kept,) = tmp_path.glob("paper/validation/diabetes/unit/seed=004-*.json")
+    monkeypatch.setattr(validation, "validate", lambda *_: pytest.fail("it is kept"))
+    assert stage.main(make_plan(load(lines), lines)) == error
+    kept.write_text("{}")
+    monkeypatch.setattr(validation, "validate", lambda *_: validation.Validated(1.0, 2.0))
+    assert stage.main(make_plan(load(lines), lines)) == 2.0
+
+
+def test_strategy_that_fails_is_one_sentence(tmp_path, monkeypatch):
+    (tmp_path / "failing.py").write_text(
+        "class Failing:\n    def weight(self, t, y, phi):\n        raise ValueError('no weight')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    own = ["strategy=custom", "strategy.target=failing.Failing", f"output_dir={tmp_path}"]
+    with pytest.raises(UserError, match="ValueError: no weight"):
+        stage.main(make_plan(load([*OVERRIDES, *own])))
 
 
 def test_grids_and_too_many_folds_are_refused():

@@ -11,7 +11,7 @@ from pipeline.stages import oracle, report
 SMALL = [
     "experiment=oracle", "experiment.datasets=[diabetes]", "experiment.seeds=[0,1]",
     "experiment.vary={boosting.trees:[3,9],boosting.eta:[0.5]}", "boosting.rounds=6",
-    "initial.trees=5", "grid.workers=1",
+    "initial.trees=5", "grid.workers=1", "experiment.name=mini",
 ]  # fmt: skip
 
 
@@ -24,17 +24,17 @@ def test_table_verdict_and_figure_come_from_stored_runs_of_every_variation(tmp_p
     plan = plan_of(tmp_path, *SMALL)
     oracle.main(plan)
     out = capsys.readouterr().out
-    table = pd.read_csv(tmp_path / "oracle" / "oracle.csv")
+    table = pd.read_csv(tmp_path / "mini" / "oracle.csv")
     assert table.groupby(["eta", "trees"]).size().to_dict() == {(0.5, 3): 2, (0.5, 9): 2}
     assert (table["factor"] > 0).all()
     assert (table["mse_train_end"] < table["mse_train_start"]).all()
     assert "rule: " in out
     for name in ("oracle.json", "figures/oracle.png"):
-        assert (tmp_path / "oracle" / name).exists()
-    runs = len(list((tmp_path / "oracle" / "runs").glob("*/*/seed=*")))
+        assert (tmp_path / "mini" / name).exists()
+    runs = len(list((tmp_path / "mini" / "runs").glob("*/*/seed=*")))
     assert runs == plan.n_runs == 4
     oracle.main(plan)  # nothing is computed again
-    assert len(list((tmp_path / "oracle" / "runs").glob("*/*/seed=*"))) == 4
+    assert len(list((tmp_path / "mini" / "runs").glob("*/*/seed=*"))) == 4
 
 
 def test_variations_share_what_they_have_in_common_and_a_strategy_keeps_what_it_has():

@@ -56,7 +56,7 @@ def test_runs_stored_without_the_noise_columns_get_them_from_what_they_have(
 ):
     complete = collect(report_plan(smoke.parent)).rounds
     columns = ["mce_floor_test", "mce2_debiased_test", "mce2_se_test", "mce_p_test"]
-    shutil.copytree(smoke, tmp_path / "smoke")
+    shutil.copytree(smoke, tmp_path / "mini")
     plan = report_plan(tmp_path)
     for run_id in plan.run_ids():
         stored = plan.store.load(run_id)
@@ -66,7 +66,7 @@ def test_runs_stored_without_the_noise_columns_get_them_from_what_they_have(
     for name in columns[:2]:
         np.testing.assert_allclose(older[name], complete[name], rtol=1e-9)
     report.main(plan)
-    assert "not recorded" in (tmp_path / "smoke" / "report.html").read_text()
+    assert "not recorded" in (tmp_path / "mini" / "report.html").read_text()
 
 
 def test_folder_holds_tables_figures_and_page(smoke):
@@ -124,7 +124,7 @@ def test_page_of_a_replication_shows_every_verdict_beside_its_figure(replication
             assert f'id="{claim["figure"]}"' in page
     assert "a replication" in page
     assert "Figure 3 of the paper" in page
-    assert "Reduced: 1 of 20 seeds." in page
+    assert "Seeds: 1 of the paper&#39;s 20." in page
     assert "strategy=unit seed=0" in page  # the command of one of its own runs
 
 
@@ -139,20 +139,33 @@ def test_page_of_other_settings_has_a_title_of_its_own_and_no_verdicts(smoke):
 
 
 def test_other_settings_never_take_the_place_of_a_report(smoke, tmp_path, report_plan, two_figures):
-    shutil.copytree(smoke, tmp_path / "smoke")
-    before = (tmp_path / "smoke" / "report.html").read_bytes()
-    reproduce.main(report_plan(tmp_path, "boosting.eta=0.3", small=True))
-    assert (tmp_path / "smoke" / "report.html").read_bytes() == before
-    (variant,) = (tmp_path / "smoke" / "variants").iterdir()
+    shutil.copytree(smoke, tmp_path / "mini")
+    before = (tmp_path / "mini" / "report.html").read_bytes()
+    other = report_plan(tmp_path, "boosting.eta=0.3", "experiment.name=mini", small=True)
+    reproduce.main(other)
+    assert (tmp_path / "mini" / "report.html").read_bytes() == before
+    (variant,) = (tmp_path / "mini" / "variants").iterdir()
     assert "eta=0.3" in variant.name
+    assert variant == report_folder(other)
     assert "boosting.eta: 0.3 instead of 0.5" in (variant / "report.html").read_text()
-    # A name of one's own is taken by the first settings.
-    named = report_plan(tmp_path, "boosting.eta=0.3", "experiment.name=mine", small=True)
-    assert report_folder(named) == tmp_path / "mine"
-    reproduce.main(named)
-    assert report_folder(named) == tmp_path / "mine"
-    third = report_plan(tmp_path, "boosting.eta=0.4", "experiment.name=mine", small=True)
-    assert report_folder(third).parent == tmp_path / "mine" / "variants"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "at_home"),
+    [
+        (["experiment=smoke"], True),
+        (["experiment=smoke", "grid.workers=1", "stage=report"], True),
+        (["experiment=smoke", "boosting.eta=0.3"], False),
+        (["experiment=smoke", "experiment.seeds=[0]"], False),
+        (["experiment=smoke", "experiment.name=paper"], False),
+        (["experiment=smoke", "boosting.eta=0.3", "experiment.name=mine"], True),
+    ],
+)
+def test_folder_of_a_shipped_experiment_is_for_what_its_file_says(
+    overrides, at_home, report_plan, tmp_path
+):
+    plan = report_plan(tmp_path, *overrides)
+    assert (report_folder(plan) == plan.store.root) == at_home
 
 
 def test_variations_of_a_strategy_are_curves_of_their_own(tmp_path, report_plan, two_figures):
@@ -172,20 +185,21 @@ def test_figure_is_redrawn_from_the_table_alone_to_the_same_bytes(smoke, tmp_pat
     stage_figures.main(
         report_plan(tmp_path, f"figures.source={source}", "figures.only=[gap,debiased]")
     )
-    drawn = sorted(p.name for p in (tmp_path / "figures").iterdir())
+    folder = tmp_path / "figures" / tmp_path.name
+    drawn = sorted(p.name for p in folder.iterdir())
     assert drawn == sorted(f"{n}.{k}" for n in ("gap", "debiased") for k in ("png", "pdf", "csv"))
     for name in drawn:
-        assert (tmp_path / "figures" / name).read_bytes() == (smoke / "figures" / name).read_bytes()
+        assert (folder / name).read_bytes() == (smoke / "figures" / name).read_bytes()
 
 
 def test_figures_of_the_committed_reference_are_drawn_on_a_fresh_clone(tmp_path, report_plan):
     source = REFERENCE / "rounds.parquet"
     stage_figures.main(report_plan(tmp_path, f"figures.source={source}", "figures.only=[gap]"))
-    drawn = pd.read_csv(tmp_path / "figures" / "gap.csv").query("strategy == 'unit'")
+    drawn = pd.read_csv(tmp_path / "figures" / "reference" / "gap.csv").query("strategy == 'unit'")
     means = pd.read_parquet(source).query("strategy == 'unit'").groupby(["dataset", "round"])
     expected = means["gap"].mean().dropna()
     np.testing.assert_allclose(drawn.set_index(["dataset", "round"])["mean"].sort_index(), expected)
-    assert (tmp_path / "figures" / "gap.png").stat().st_size > 10_000
+    assert (tmp_path / "figures" / "reference" / "gap.png").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize(
@@ -255,8 +269,8 @@ def test_report_is_drawn_from_the_store_without_fitting_anything(
 
 
 def test_missing_runs_are_counted_and_the_way_to_get_them_is_named(smoke, tmp_path, report_plan):
-    shutil.copytree(smoke, tmp_path / "smoke")
-    shutil.rmtree(next((tmp_path / "smoke" / "runs" / "german" / "unit").iterdir()))
+    shutil.copytree(smoke, tmp_path / "mini")
+    shutil.rmtree(next((tmp_path / "mini" / "runs" / "german" / "unit").iterdir()))
     with pytest.raises(MissingRunsError, match=r"1 of 12 runs are not in .*german/unit.*stage=run"):
         report.main(report_plan(tmp_path))
 

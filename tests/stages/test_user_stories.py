@@ -146,6 +146,9 @@ def test_optuna_tunes_by_validation_error_and_names_the_best(home):
     assert len(trials) == 5
     best = min(float(line.split("validation MSE ")[1].split()[0]) for line in trials)
     assert f"best of the trials, {best:.6g}: boosting.eta=" in done.stdout
+    assert (home / "outputs" / "tune" / "german-unit" / "optimization_results.yaml").is_file()
+    kept = list((home / "outputs" / "paper" / "validation" / "german" / "unit").iterdir())
+    assert len(kept) == 5
 
 
 def test_lines_of_parallel_jobs_carry_their_runs_name(home):

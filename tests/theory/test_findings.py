@@ -500,16 +500,16 @@ def test_errata_page_shows_formulas_and_its_markdown_keeps_them(study):
 
 
 def test_chapter_is_drawn_and_rendered_from_what_was_written(study, smoke, report_plan, tmp_path):
-    shutil.copytree(smoke, tmp_path / "smoke")
-    study.write(tmp_path / "smoke" / "theory")
+    shutil.copytree(smoke, tmp_path / "mini")
+    study.write(tmp_path / "mini" / "theory")
     report.main(report_plan(tmp_path))
-    page = (tmp_path / "smoke" / "report.html").read_text()
+    page = (tmp_path / "mini" / "report.html").read_text()
     assert page.count("data:image/png") == 7 + 8  # the figures of runs, and those of theory
     for record in study.findings:
         assert f'id="finding-{record["id"]}"' in page
     assert "python -m pipeline.theory W8" in page
     assert page.count('class="theorem"') == len(FRAGMENTS) - 1
-    folder = tmp_path / "smoke" / "theory"
+    folder = tmp_path / "mini" / "theory"
     assert (folder / "errata.md").read_text().startswith("# Errata")
     certificates = pd.read_csv(folder / "certificates.csv")
     assert (certificates["certified"] > certificates["plug_in"]).all()

@@ -231,7 +231,7 @@ def relaxed_keeps_improving_on_adult(e: Evidence) -> Judgement | None:
         return None
     curves = e.curves("adult", "relaxed", "mce_test")
     t = best_round(curves, e.first)
-    share = float((bootstrap_best_rounds(curves) == e.n_rounds).mean())
+    share = float((bootstrap_best_rounds(curves, first=e.first) == e.n_rounds).mean())
     verdict: Verdict = (
         "replicated"
         if t == e.n_rounds

@@ -226,12 +226,12 @@ def _compute_there(code: str, design: bytes, work: bytes) -> tuple[str, bytes]:
     held = getattr(worker, "mcboost_code", "")
     if held != code:
         return held, b""
-    from pipeline.runs.strategies import provide
+    from pipeline.runs.strategies import provided
     from pipeline.runs.tasks import compute
 
     task, initial, sources = pickle.loads(work)
-    provide(sources)
-    outcome = pickle.dumps(compute(task, pickle.loads(design), initial))
+    with provided(sources):
+        outcome = pickle.dumps(compute(task, pickle.loads(design), initial))
     return worker.mcboost_code, outcome
 
 
