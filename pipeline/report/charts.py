@@ -7,6 +7,7 @@ sources hold one measure at a time, which `templates/charts.js` exchanges.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -141,5 +142,7 @@ def _figure(runs: Runs, name: str, sources: Mapping[str, Any], scale: str) -> An
 
 @cache
 def _library() -> Markup:
+    """BokehJS; what it would fetch for formulas, icons and maps, none of which is here, it cannot."""
     scripts = Resources(mode="inline", components=["bokeh"], log_level="error").js_raw
-    return Markup("\n".join(scripts).replace("</script", "<\\/script"))
+    text = "\n".join(scripts).replace("</script", "<\\/script")
+    return Markup(re.sub(r"https://(cdn\.|maps\.)[^\"'`]*", "about:blank", text))
