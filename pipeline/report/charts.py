@@ -142,7 +142,7 @@ def _figure(runs: Runs, name: str, sources: Mapping[str, Any], scale: str) -> An
 
 @cache
 def _library() -> Markup:
-    """BokehJS; what it would fetch for formulas, icons and maps, none of which is here, it cannot."""
+    """BokehJS, unable to fetch what it would for formulas, icons and maps; none is used here."""
     scripts = Resources(mode="inline", components=["bokeh"], log_level="error").js_raw
     text = "\n".join(scripts).replace("</script", "<\\/script")
     return Markup(re.sub(r"https://(cdn\.|maps\.)[^\"'`]*", "about:blank", text))
