@@ -34,6 +34,7 @@ LAZY = {
         "pipeline.boosting.display",
         "matplotlib.pyplot",
     ): "a picture's price is paid by who wants one",
+    ("pipeline.boosting.engines.lightgbm", "lightgbm"): "the extra 'lightgbm'",
     ("pipeline.runs.workers", "pipeline.runs.workers.dask"): "the extra 'dask'",
     ("pipeline.runs.workers.dask", "distributed"): "the extra 'dask'",
     ("pipeline.runs.workers.dask", "cloudpickle"): "the extra 'dask'",

@@ -34,7 +34,7 @@ from pipeline.boosting.encoding import Encoding, check_levels
 from pipeline.boosting.engines import TreeSettings, make_engine
 from pipeline.boosting.folds import Parts, folds, one_part
 from pipeline.boosting.frames import columns_of
-from pipeline.boosting.initial import paper_forest
+from pipeline.boosting.initial import FORESTS, paper_forest
 from pipeline.boosting.losses import Loss, SquaredLoss
 from pipeline.boosting.rescaling import Rescaling
 from pipeline.boosting.rows import Rows
@@ -608,7 +608,8 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     def _default_init(self, seed: int) -> Any:
-        return paper_forest(seed, engine=self.engine, n_jobs=self.n_jobs)
+        engine = self.engine if self.engine in FORESTS else "exact"
+        return paper_forest(seed, engine=engine, n_jobs=self.n_jobs)
 
     def _scores_of(self, init: Any, table: Any) -> Floats:
         return finite(init.predict(table))

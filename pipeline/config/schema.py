@@ -229,9 +229,21 @@ MOST_TREES, MOST_TREES_IN_ALL = 100_000, 20_000_000  # of an ensemble, of a run
 
 
 class Engine(Section):
-    """Who fits the trees of a round."""
+    """Who fits the trees of a round: those that grow scikit-learn's trees."""
 
-    name: Literal["exact", "sklearn"] = Field(description="one of exact, sklearn")
+    name: Literal["exact", "sklearn"] = Field(description="one of exact, sklearn, lightgbm")
+
+
+class Lightgbm(Section):
+    """LightGBM's histogram trees."""
+
+    name: Literal["lightgbm"]
+    bins: int = Field(ge=2, le=65_535, description="the most bins of a feature, 2 to 65535")
+    min_rows_in_bin: int = Field(ge=1, description="the fewest rows in a bin, at least 1")
+    min_rows_in_leaf: int = Field(ge=1, description="the fewest rows in a leaf, at least 1")
+    threads: int = Field(
+        ge=1, le=1024, description="threads of a fit, 1 to 1024; they change no number"
+    )
 
 
 class Boosting(Section):
@@ -421,7 +433,7 @@ class Config(Section):
     )  # fmt: skip
     dataset: Dataset
     strategy: Strategy
-    engine: Engine
+    engine: Annotated[Engine | Lightgbm, Field(discriminator="name")]
     audit: Audit
     experiment: Experiment
     seed: Seed = Field(description="a whole number from 0 to 2**32 - 1")

@@ -46,7 +46,7 @@ def run_key(config: Config, data_sha256: str) -> Key:
         "name": config.dataset.label,
         "strategy": strategy_key(config.strategy),
         "boosting": config.boosting.model_dump(),
-        "engine": config.engine.model_dump(),
+        "engine": config.engine.model_dump(exclude={"threads"}),
         "audit": _jsonable(config.audit.model_dump(include=_AUDIT)),
     }
 

@@ -12,6 +12,7 @@ from pipeline.datasets.library import Library
 from pipeline.datasets.manifest import manifest
 from pipeline.errors import ConfigError
 from pipeline.paths import REFERENCE
+from pipeline.runs.engines import engine_of
 from pipeline.runs.keys import ground_key, key_hash, run_key
 from pipeline.runs.store import RunId, RunStore
 from pipeline.runs.strategies import labels_of, rescaling_of
@@ -91,6 +92,7 @@ def make_plan(config: Config, overrides: Sequence[str] = (), *, beside: bool = F
         pairs, seeds = load_pairs(config, overrides), config.experiment.seeds
     else:
         pairs, seeds = {(config.dataset.label, config.strategy.label): config}, (config.seed,)
+    engine_of(config)  # it may not be installed
     _check_strategies(pairs)
     store = RunStore(_folder(config))
     return Plan(config, tuple(overrides), pairs, seeds, store, beside=beside)

@@ -19,11 +19,12 @@ import pandas as pd
 from pipeline.boosting.algorithm import advance, boost, mean_squared_error, norm, round_seed
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.audit import Auditor, errors_of
-from pipeline.boosting.engines import Ensemble, TreeSettings, make_engine
+from pipeline.boosting.engines import Ensemble
 from pipeline.boosting.initial import paper_forest
 from pipeline.config import schema
 from pipeline.datasets.design import Design, Split, split
 from pipeline.runs import provenance
+from pipeline.runs.engines import engine_of
 from pipeline.runs.keys import audit_seed, seeds
 from pipeline.runs.store import Initial
 from pipeline.runs.strategies import rescaling_of
@@ -55,9 +56,7 @@ class CommonGround:
             initial = fit_initial(config, self.split)
         self.initial = initial
         self.data_sha256 = design.data_sha256
-        boosting = config.boosting
-        settings = TreeSettings(boosting.trees, boosting.max_depth, boosting.learning_rate)
-        self.fitter = make_engine(config.engine.name, settings).bind(self.split.X_train)
+        self.fitter = engine_of(config).bind(self.split.X_train)
         audit = config.audit
         seed = audit_seed(config.dataset.label, config.seed)
         self.auditor_train, self.auditor_test = (

@@ -17,10 +17,11 @@ from sklearn.model_selection import KFold
 from pipeline import files
 from pipeline.boosting.algorithm import advance, boost, mean_squared_error, round_seed
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines import Ensemble, TreeSettings, make_engine
+from pipeline.boosting.engines import Ensemble
 from pipeline.config.schema import Config
 from pipeline.datasets.design import Design, Split, split_at, split_rows
 from pipeline.errors import DataError
+from pipeline.runs.engines import engine_of
 from pipeline.runs.keys import key_hash
 from pipeline.runs.plan import Plan
 from pipeline.runs.run import fit_initial
@@ -82,8 +83,7 @@ def _predictions(config: Config, data: Split) -> tuple[Floats, Floats]:
     """f_0 and f_T on the held-out rows."""
     boosting = config.boosting
     initial = fit_initial(config, data)
-    settings = TreeSettings(boosting.trees, boosting.max_depth, boosting.learning_rate)
-    fitter = make_engine(config.engine.name, settings).bind(data.X_train)
+    fitter = engine_of(config).bind(data.X_train)
 
     def fit_round(t: int, f: Floats, residual: Floats) -> tuple[Ensemble, Floats]:
         return fitter.fit(f, residual, round_seed(config.seed, t))

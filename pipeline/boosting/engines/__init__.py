@@ -4,11 +4,14 @@ from collections.abc import Callable
 
 from pipeline.boosting.engines.base import Engine, Ensemble, Fitter, TreeSettings
 from pipeline.boosting.engines.exact import ExactEngine
+from pipeline.boosting.engines.lightgbm import LightgbmEngine, lossless
 from pipeline.boosting.engines.sklearn import SklearnEngine
 
 ENGINES: dict[str, Callable[[TreeSettings, int], Engine]] = {
     "exact": ExactEngine,
     "sklearn": SklearnEngine,
+    "lightgbm": LightgbmEngine,
+    "lightgbm_lossless": lossless,
 }
 
 

@@ -1,0 +1,122 @@
+"""LightGBM as an engine: the exact trees where bins suffice, and the same bits with any threads."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from pipeline.boosting import PAPER, MulticalibrationBoostingClassifier
+from pipeline.boosting import MulticalibrationBoostingRegressor as Regressor
+from pipeline.boosting.engines import TreeSettings, make_engine
+from pipeline.config.compose import load
+from pipeline.datasets.library import Library
+from pipeline.errors import ConfigError
+from pipeline.runs import engines
+from pipeline.runs.keys import run_key
+from pipeline.runs.plan import make_plan
+from pipeline.runs.run import CommonGround, run
+
+pytest.importorskip("lightgbm")
+
+SETTINGS = TreeSettings(30)
+
+
+def table(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=(n, 3)), rng.integers(0, 4, n)])
+    f = rng.normal(size=n)
+    return X, f, X[:, 0] * X[:, 1] + np.sin(3 * f) + 0.1 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("name", ["diabetes", "german", "crime", "california"])
+def test_lossless_rounds_have_the_exact_engines_training_predictions(name):
+    overrides = [f"dataset={name}", "boosting.rounds=4", "strategy=adaptive"]
+    frames = {}
+    for engine in ("exact", "lightgbm_lossless"):
+        config = load([*overrides, f"engine={engine}"])
+        frames[engine] = run(config, CommonGround(config, Library().design(config.dataset))).rounds
+    for column in ("mse_train", "gap", "weight"):
+        exact, ours = (frames[e][column].dropna() for e in ("exact", "lightgbm_lossless"))
+        np.testing.assert_allclose(ours, exact, rtol=1e-6)
+
+
+def test_bound_engine_is_not_changed_by_its_rounds():
+    X, f, y = table()
+    fitter = make_engine("lightgbm", SETTINGS).bind(X)
+    first = fitter.fit(f, y - f, 0)[1]
+    fitter.fit(y, f, 1)
+    np.testing.assert_array_equal(fitter.fit(f, y - f, 0)[1], first)
+
+
+def test_any_number_of_threads_gives_the_same_bits():
+    X, f, y = table(5000)
+    values = [make_engine("lightgbm", SETTINGS, k).bind(X).fit(f, y - f, 0)[1] for k in (1, 2)]
+    np.testing.assert_array_equal(*values)
+
+
+def test_gains_are_the_exact_engines_with_f_last():
+    X, f, y = table()
+    exact, ours = (
+        make_engine(name, SETTINGS).bind(X).fit(f, y, 0)[0].gains()
+        for name in ("exact", "lightgbm_lossless")
+    )
+    np.testing.assert_allclose(ours, exact, rtol=0.02, atol=0.02 * exact.max())
+    assert ours.argmax() == exact.argmax()
+
+
+def test_predictions_in_blocks_are_those_of_all_rows(monkeypatch):
+    X, f, y = table()
+    ensemble, values = make_engine("lightgbm", SETTINGS).bind(X).fit(f, y, 0)
+    monkeypatch.setattr("pipeline.boosting.engines.lightgbm.BLOCK", 7)
+    np.testing.assert_array_equal(ensemble.predict(X, f), values)
+
+
+def test_weights_of_zero_leave_rows_out():
+    X, f, y = table()
+    weights = np.repeat([1.0, 0.0], 200)
+    some = make_engine("lightgbm_lossless", SETTINGS)
+    ensemble, _ = some.bind(X, weights).fit(f, np.where(weights > 0, y, 1e6), 0)
+    alone, _ = some.bind(X[:200]).fit(f[:200], y[:200], 0)
+    np.testing.assert_array_equal(ensemble.predict(X, f), alone.predict(X, f))
+
+
+def test_trees_under_another_loss_leave_rows_without_mass_out():
+    X, f, y = table()
+    mass = np.repeat([1.0, 0.0], 200)
+    settings = TreeSettings(1, min_samples_leaf=20)
+    leaves = make_engine("lightgbm_lossless", settings).bind(X).grower(f, 0).grow(y, mass)
+    assert np.bincount(leaves[:200])[np.unique(leaves[:200])].min() >= 20
+
+
+def test_estimators_take_it_and_predict_after_pickling():
+    X, _, y = table()
+    model = Regressor(**(PAPER | {"n_rounds": 2, "n_trees": 10}), engine="lightgbm", random_state=0)
+    model.fit(X, y)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+    labels = (y > 0).astype(int)
+    exact, ours = (
+        MulticalibrationBoostingClassifier(
+            **(PAPER | {"n_rounds": 2, "n_trees": 10}), engine=engine, random_state=0
+        ).fit(X, labels)
+        for engine in ("exact", "lightgbm_lossless")
+    )
+    np.testing.assert_allclose(ours.predict_proba(X)[:, 1], exact.predict_proba(X)[:, 1], atol=1e-5)
+
+
+def test_threads_are_no_part_of_a_runs_key_and_bins_are():
+    one, two, fine = (
+        run_key(load(["engine=lightgbm", *more]), "")
+        for more in ([], ["engine.threads=2"], ["engine.bins=63"])
+    )
+    assert one == two
+    assert one != fine
+    assert run_key(load([]), "")["engine"] == {"name": "exact"}  # as in the first edition
+
+
+def test_missing_extra_is_one_sentence(monkeypatch):
+    def absent(*_):
+        raise ImportError
+
+    monkeypatch.setattr(engines, "LightgbmEngine", absent)
+    with pytest.raises(ConfigError, match="needs the extra 'lightgbm'"):
+        make_plan(load(["engine=lightgbm"]))
