@@ -121,21 +121,18 @@ def test_reference_result_is_not_written_by_an_experiment(home):
 
 
 def test_experiments_are_set_side_by_side(home):
-    for name, eta in (("a", 0.5), ("b", 0.2)):
-        grid = ["experiment=smoke", "experiment.datasets=[german]", "experiment.seeds=[0,1,2]",
-                "experiment.strategies=[unit]"]  # fmt: skip
-        command(home, *QUICK, *grid, f"boosting.eta={eta}", f"experiment.name={name}")
-    done = command(home, "stage=compare", "compare.experiments=[a,b]")
+    grid = ["experiment=smoke", "experiment.datasets=[german]", "experiment.seeds=[0,1,2]",
+            "experiment.strategies=[unit]", "experiment.vary={boosting.eta:[0.5,0.2]}"]  # fmt: skip
+    command(home, *QUICK, *grid, "experiment.name=both")
+    done = command(home, "stage=compare", "compare.experiments=[both]", "compare.baseline=eta=0.5")
     assert done.returncode == 0, done.stderr
-    table = pd.read_csv(home / "outputs" / "compare" / "a-b" / "differences.csv")
+    table = pd.read_csv(home / "outputs" / "compare" / "both" / "differences.csv")
     assert set(table["variant"]) == {"eta=0.2"}
     assert set(table["strategy"]) == {"unit"}
     assert (table["low"] <= table["difference"]).all()
-    page = (home / "outputs" / "compare" / "a-b" / "compare.html").read_text()
-    assert "a beside b" in page
-    runs = pipeline.load_runs(home / "outputs" / "a", home / "outputs" / "b")
-    assert set(runs["boosting.eta"]) == {0.5, 0.2}
-    assert "neither" in command(home, "stage=compare", "compare.experiments=[nobody]").stderr
+    page = (home / "outputs" / "compare" / "both" / "compare.html").read_text()
+    assert "Baseline: <b>eta=0.5</b>" in page
+    assert set(pipeline.load_runs(home / "outputs" / "both")["boosting.eta"]) == {0.5, 0.2}
 
 
 def test_optuna_tunes_by_validation_error_and_names_the_best(home):

@@ -504,7 +504,7 @@ def test_chapter_is_drawn_and_rendered_from_what_was_written(study, smoke, repor
     study.write(tmp_path / "mini" / "theory")
     report.main(report_plan(tmp_path))
     page = (tmp_path / "mini" / "report.html").read_text()
-    assert page.count("data:image/png") == 7 + 8  # the figures of runs, and those of theory
+    assert page.count('src="data:image/png') == 7 + 8  # the figures of runs, and those of theory
     for record in study.findings:
         assert f'id="finding-{record["id"]}"' in page
     assert "python -m pipeline.theory W8" in page
