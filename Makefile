@@ -20,18 +20,20 @@ setup: $(READY) ## create .venv with the locked versions (instant when nothing c
 
 setup-dev: $(DEV) ## the same with what tests, linters and launchers need
 
-$(READY): pyproject.toml requirements.lock
+$(RUN):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.12 setup"; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+
+$(READY): pyproject.toml requirements.lock | $(RUN)
 	@echo "Setting up $(VENV) (about a minute, once) ..."
-	@test -x $(RUN) || $(PYTHON) -m venv $(VENV)
 	@$(INSTALL) -e .
 	@touch $@
 
-$(DEV): $(READY)
-	@echo "Adding what tests and linters need ..."
+$(DEV): pyproject.toml requirements.lock | $(RUN)
+	@echo "Setting up $(VENV) with what tests and linters need (about two minutes, once) ..."
 	@$(INSTALL) -e '.[dev]'
-	@touch $@
+	@touch $(READY) $@
 
 reproduce: setup ## the whole paper: 300 runs, figures, verdicts, outputs/paper/report.html
 	$(RUN) -m pipeline experiment=paper stage=reproduce $(ARGS)

@@ -29,6 +29,7 @@ SLOW_FIXTURES = {"start", "server", "study", "smoke", "replication"}
 MADE_ONCE = {"study", "smoke", "replication"}
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items):
     for item in items:
         if SLOW_FIXTURES & set(item.fixturenames):

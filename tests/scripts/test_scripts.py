@@ -68,7 +68,8 @@ def test_snapshot_that_cannot_be_compared_is_said_to_be_unconfirmed():
 
 
 def test_benchmark_of_rounds_prints_a_ratio_for_every_rival():
-    pytest.importorskip("lightgbm", reason="extra 'bench'")
+    for rival in ("lightgbm", "xgboost"):
+        pytest.importorskip(rival, reason="extra 'bench'")
     done = script("bench", "rounds", "--datasets", "diabetes")
     assert done.returncode == 0, done.stderr
     assert len(re.findall(r"[\d.]+ \([\d.]+\)", done.stdout.splitlines()[-1])) == 3
