@@ -62,10 +62,24 @@ def boost(
     for t in range(n_rounds):
         ensemble, h = fit_round(t, f, y - f)
         phi = f + eta * h
-        weight = rescaling.weight(t, y, phi, *of_rows)
+        weight = _finite(rescaling.weight(t, y, phi, *of_rows), rescaling, t)
         following = weight * phi
         yield Step(t, ensemble, weight, following, norm(following - f, row_weights))
         f = following
+
+
+def _finite(weight: object, rescaling: Rescaling, t: int) -> float:
+    """A weight as a number; a strategy of one's own may give anything."""
+    try:
+        number = float(weight)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = np.nan
+    if not np.isfinite(number):
+        said = f"{type(weight).__name__} {np.array2string(np.asarray(weight), threshold=3)}"
+        raise ValueError(
+            f"{type(rescaling).__name__}.weight gave {said} at round {t}: must be a finite number"
+        )
+    return number
 
 
 def advance(f: Floats, X: Floats, step: Step | Round, eta: float) -> Floats:

@@ -17,6 +17,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import ValidationError
+from yaml import YAMLError
 
 from pipeline.config import messages
 from pipeline.config.overrides import parsed, readable, search_path, with_search_path
@@ -185,6 +186,9 @@ def explained(overrides: Sequence[str] = ()) -> Iterator[None]:
     except (HydraException, OmegaConfBaseException) as error:
         menus = {group: choices(group, overrides) for group in GROUPS}
         raise ConfigError(messages.of_composition(error, menus)) from None
+    except YAMLError as error:
+        said = " ".join(str(error).split())
+        raise ConfigError(f"a file of the configuration is no YAML: {said}") from None
 
 
 @contextmanager

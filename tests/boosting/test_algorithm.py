@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 
 from pipeline.boosting import PAPER, Adaptive, MulticalibrationBoostingRegressor, Relaxed, Unit
-from pipeline.boosting.algorithm import mean_squared_error, norm, round_seed
+from pipeline.boosting.algorithm import boost, mean_squared_error, norm, round_seed
 from pipeline.boosting.rescaling import resolve
 
 STRATEGIES = ["unit", "relaxed", "adaptive"]
@@ -123,3 +123,16 @@ def test_round_seeds_differ_between_rounds_and_seeds_and_never_change():
     assert len(seeds) == 400
     assert round_seed(0, 0) == 3953331965  # stored runs depend on it
     assert mean_squared_error(np.array([1.0, 3.0]), np.array([0.0, 1.0])) == 2.5
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, None, "x", np.zeros(3)])
+def test_weight_that_is_no_finite_number_is_refused_with_its_round(value):
+    class Odd:
+        def weight(self, t, y, phi):
+            return value if t else 1.0
+
+    y = np.array([0.0, 1.0, 2.0])
+    steps = boost(y, y + 1, 3, 0.5, Odd(), lambda t, f, residual: (None, residual))
+    assert next(steps).weight == 1.0
+    with pytest.raises(ValueError, match=r"Odd.weight gave .* at round 1: must be a finite number"):
+        next(steps)

@@ -108,3 +108,11 @@ def test_search_path_and_config_dir_go_together(tmp_path):
     overrides = with_search_path([f"hydra.searchpath=[{tmp_path / 'a'}]"], str(tmp_path / "b"))
     assert len(overrides) == 1
     assert {"a", "b"} <= set(choices("dataset", overrides))
+
+
+def test_own_file_that_is_no_yaml_is_named_in_one_line(tmp_path):
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset" / "broken.yaml").write_text("name: [unclosed\n")
+    with pytest.raises(ConfigError, match=r"is no YAML: .*broken.yaml") as caught:
+        load([f"hydra.searchpath=[{tmp_path}]", "dataset=broken"])
+    assert "\n" not in str(caught.value)
