@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -20,6 +21,18 @@ EXACT_FLOATS: dict[str, Any] = (
     if tuple(map(int, version("pandas").split(".")[:2])) >= (3, 1)
     else {"float_precision": "round_trip"}
 )
+
+
+def slug(text: str, longest: int = 120) -> str:
+    """A text as part of a file's name: letters, digits and ``._=,+-``, the rest as ``_``.
+
+    What is cut off is told by a hash.
+    """
+    bare = re.sub(r"[\[\]{}'\" ]", "", text)
+    name = re.sub(r"[^A-Za-z0-9._=,+-]+", "_", bare).strip("_.+-")
+    if len(name) <= longest:
+        return name
+    return f"{name[:longest]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def scratch_name() -> str:

@@ -45,3 +45,22 @@ def test_limit_on_the_size_of_files_keeps_the_report_and_is_one_sentence(
     assert "Traceback" not in done.stderr
     assert {p: p.read_bytes() for p in smoke.rglob("*") if p.is_file()} == before
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 20000  # the child's limit only
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("eta=0.3+seeds=[0, 1]", "eta=0.3+seeds=0,1"),
+        ("outputs/paper-../up", "outputs_paper-.._up"),
+        ("'quoted' {a:1}", "quoteda_1"),
+        ("../", ""),
+    ],
+)
+def test_slug_holds_what_any_file_system_takes(text, name):
+    assert files.slug(text) == name
+
+
+def test_slugs_that_are_cut_stay_apart():
+    one, two = files.slug("x" * 200), files.slug("x" * 201)
+    assert one != two
+    assert len(one) == 120 + 9

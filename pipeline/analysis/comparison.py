@@ -11,7 +11,7 @@ import pandas as pd
 from scipy import stats
 
 from pipeline.analysis.curves import SQUARE, Runs, corrected_error
-from pipeline.analysis.style import STRATEGIES
+from pipeline.analysis.style import STRATEGIES, papers_first
 from pipeline.datasets.manifest import manifest
 from pipeline.errors import ConfigError
 from pipeline.runs.tidy import RUNS
@@ -42,8 +42,7 @@ class Comparison:
     @property
     def withins(self) -> list[str]:
         """The strategies inside which variants are compared."""
-        found = list(self.rounds["within"].drop_duplicates())
-        return [s for s in STRATEGIES if s in found] + [s for s in found if s not in STRATEGIES]
+        return papers_first(self.rounds["within"].drop_duplicates())
 
     def runs(self, within: str) -> Curves:
         """The curves of one strategy, with variants in the place of strategies.
@@ -69,11 +68,6 @@ class Curves(Runs):
     def strategies(self) -> list[str]:
         """The variants, the baseline first."""
         return list(self.order)
-
-    def test_share(self, dataset: str) -> float:
-        """Test rows per training row."""
-        one = self.rounds[self.rounds["dataset"] == dataset].iloc[0]
-        return float(one["n_test"] / one["n_train"])
 
 
 def compare(runs: pd.DataFrame, baseline: str | None = None) -> Comparison:

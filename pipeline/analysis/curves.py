@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.analysis.paper import TEST_SHARE
-from pipeline.analysis.style import STRATEGIES, Look, looks
+from pipeline.analysis.style import Look, looks, papers_first
 from pipeline.boosting.arrays import Flags, Floats, Ints
 
 N_BOOTSTRAP = 2000
@@ -70,8 +70,7 @@ class Runs:
     @cached_property
     def strategies(self) -> list[str]:
         """The strategies at hand: the paper's in its order, then others as they come."""
-        found = list(self.rounds["strategy"].drop_duplicates())
-        return [s for s in STRATEGIES if s in found] + [s for s in found if s not in STRATEGIES]
+        return papers_first(self.rounds["strategy"].drop_duplicates())
 
     @property
     def base(self) -> str:
@@ -88,9 +87,12 @@ class Runs:
         """T."""
         return int(self.rounds["round"].max())
 
-    def test_share(self, dataset: str) -> float:  # noqa: ARG002
+    def test_share(self, dataset: str) -> float:
         """Test rows per training row: the paper's, where nothing else is known."""
-        return TEST_SHARE
+        if "n_test" not in self.rounds:
+            return TEST_SHARE
+        one = self.rounds[self.rounds["dataset"] == dataset].iloc[0]
+        return float(one["n_test"] / one["n_train"])
 
     @cached_property
     def curves(self) -> Curves:

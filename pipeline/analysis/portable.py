@@ -14,10 +14,6 @@ from pipeline.runs.tidy import settings_of
 FILE = "rounds.parquet"
 KEYS = ["dataset", "strategy", "seed"]
 TITLE = "title"  # of a dataset
-SIZES = [
-    "n_train", "n_test", "n_features", "norm_y", "norm_f0", "norm_residual0", "distinct_f0",
-    "distinct_last",
-]  # fmt: skip
 
 
 def as_table(evidence: Evidence) -> pd.DataFrame:
@@ -49,15 +45,4 @@ def read(path: Path) -> Runs:
         raise DataError(f"{path}: not every dataset and strategy has the same seeds and rounds")
     titles = dict.fromkeys(table["dataset"])
     titles |= table.groupby("dataset")[TITLE].first().to_dict() if TITLE in table else {}
-    return Tabled(table, {name: str(title or name) for name, title in titles.items()})
-
-
-class Tabled(Runs):
-    """Runs read from a table."""
-
-    def test_share(self, dataset: str) -> float:
-        """Test rows per training row."""
-        if "n_test" not in self.rounds:
-            return super().test_share(dataset)
-        one = self.rounds[self.rounds["dataset"] == dataset].iloc[0]
-        return float(one["n_test"] / one["n_train"])
+    return Runs(table, {name: str(title or name) for name, title in titles.items()})

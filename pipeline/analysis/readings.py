@@ -16,6 +16,7 @@ import pandas as pd
 from pipeline.analysis.claims import judge_all
 from pipeline.analysis.curves import SQUARE
 from pipeline.analysis.evidence import DEBIASED, Evidence, MissingRunsError, collect
+from pipeline.analysis.style import VERDICTS
 from pipeline.boosting.audit import READINGS
 from pipeline.config.schema import Config, Relaxed
 from pipeline.runs.plan import Plan
@@ -25,7 +26,6 @@ SCALINGS = {"raw": "none", "standardised": "standardise"}
 OFFSETS = {"from 0": 2.0, "from 1": 3.0}  # of the weights 1 − (t + offset)⁻³
 ERRORS = {name: name.replace("_", " ") for name in READINGS} | {DEBIASED: "debiased (test)"}
 SAME_UNDER_ALL = ("11", "12")  # Table 1, and the theorems' bounds
-RANK = {"replicated": 2, "partly": 1, "not replicated": 0}
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,10 @@ def verdicts(plan: Plan, evidence: Evidence | None = None) -> pd.DataFrame:
 def scores(table: pd.DataFrame) -> pd.DataFrame:
     """How many claims each reading gives: a row per combination, the best first."""
     order = table[AXES].drop_duplicates()
-    marks = pd.get_dummies(table["verdict"]).reindex(columns=list(RANK), fill_value=0)
+    marks = pd.get_dummies(table["verdict"]).reindex(columns=list(VERDICTS), fill_value=0)
     counts = pd.concat([table[AXES], marks], axis=1).groupby(AXES, as_index=False).sum()
     counts = order.merge(counts, on=AXES)
-    return counts.sort_values(list(RANK), ascending=False, kind="stable", ignore_index=True)
+    return counts.sort_values(list(VERDICTS), ascending=False, kind="stable", ignore_index=True)
 
 
 def matters(table: pd.DataFrame) -> pd.DataFrame:
@@ -87,9 +87,15 @@ def matters(table: pd.DataFrame) -> pd.DataFrame:
         counts = one["verdict"].value_counts()
         changing = [axis for axis in AXES if _changes(one, axis)]
         rows.append(
-            {"claim": claim, **{v: int(counts.get(v, 0)) for v in RANK}, "depends_on": changing}
+            {"claim": claim, **{v: int(counts.get(v, 0)) for v in VERDICTS}, "depends_on": changing}
         )
     return pd.DataFrame(rows)
+
+
+def under_none(table: pd.DataFrame) -> list[str]:
+    """The claims that no reading of the paper replicates."""
+    counts = matters(table)
+    return [str(claim) for claim in counts.loc[counts["replicated"] == 0, "claim"]]
 
 
 def _changes(verdicts_: pd.DataFrame, axis: str) -> bool:

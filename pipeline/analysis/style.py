@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from pipeline import files
+from pipeline.config.schema import NAMED
 
 # Okabe and Ito's, which colour-blind readers can tell apart.
 BLUE, ORANGE, GREEN, RED, YELLOW = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#F0E442"
@@ -48,7 +49,7 @@ LOOKS: Mapping[str, Look] = {
     "relaxed": Look("Relaxed", ORANGE, "s", "--"),
     "adaptive": Look("Adaptive", GREEN, "x", "-"),
 }
-STRATEGIES = ("unit", "relaxed", "adaptive")  # the paper's, in its order
+STRATEGIES = NAMED  # the paper's, in its order
 # Colour, marker and line of all others, over and over.
 CYCLE = (
     (RED, "D", "-."),
@@ -57,6 +58,12 @@ CYCLE = (
     ("#555555", "P", "-"),
     (YELLOW, "h", "-."),
 )
+
+
+def papers_first(strategies: Iterable[str]) -> list[str]:
+    """Some strategies: the paper's in its order, then others as they come."""
+    found = list(strategies)
+    return [s for s in STRATEGIES if s in found] + [s for s in found if s not in STRATEGIES]
 
 
 def looks(strategies: Sequence[str]) -> dict[str, Look]:

@@ -38,7 +38,7 @@ def parsed(overrides: Sequence[str]) -> list[Override]:
 
 def with_search_path(overrides: Sequence[str], folder: str | None) -> list[str]:
     """The overrides with one ``hydra.searchpath`` of absolute places, ``--config-dir`` included."""
-    others = [line for line in overrides if _key(line) != SEARCH_PATH]
+    others = [line for line in overrides if key_of(line) != SEARCH_PATH]
     places = search_path(overrides)
     if folder is not None:
         places.insert(0, _place(folder, f"--config-dir={folder}"))
@@ -48,7 +48,7 @@ def with_search_path(overrides: Sequence[str], folder: str | None) -> list[str]:
 def search_path(overrides: Sequence[str]) -> list[str]:
     """Where else than in the project's ``conf/`` configs are looked for, as Hydra names places."""
     places: list[str] = []
-    for override in parsed([line for line in overrides if _key(line) == SEARCH_PATH]):
+    for override in parsed([line for line in overrides if key_of(line) == SEARCH_PATH]):
         value = override.value()
         for place in value if isinstance(value, list) else [value]:
             places.append(_place(str(place), f"{SEARCH_PATH}={place}"))
@@ -59,6 +59,11 @@ def folders(overrides: Sequence[str]) -> list[Path]:
     """The places of the search path that are folders."""
     places = search_path(overrides)
     return [Path(p.removeprefix("file://")) for p in places if p.startswith("file://")]
+
+
+def key_of(line: str) -> str:
+    """The key of an override."""
+    return line.partition("=")[0].lstrip("+")
 
 
 def _place(place: str, said: str) -> str:
@@ -72,7 +77,7 @@ def _place(place: str, said: str) -> str:
 
 def _readable(line: str) -> str:
     key, equals, value = line.partition("=")
-    name = _key(line)
+    name = key_of(line)
     if not equals:
         return line
     if f"{name}.".startswith(ARGUMENTS):
@@ -80,8 +85,9 @@ def _readable(line: str) -> str:
     if name == "experiment.seeds" and value.startswith("range("):
         value = _as_list(value)
     spelled = f"{key}={value}"
-    known = name.startswith(ARGUMENTS) or name in {leaf for leaf, _ in leaves()}
-    if _parse(spelled) is not None or not known or not value:
+    if _parse(spelled) is not None or not value:
+        return spelled
+    if not name.startswith(ARGUMENTS) and name not in {leaf for leaf, _ in leaves()}:
         return spelled
     if value.startswith("[") and value.endswith("]"):
         words = [word.strip() for word in value[1:-1].split(",")]
@@ -120,7 +126,3 @@ def _parse(line: str) -> Override | None:
         return OverridesParser.create().parse_override(line)
     except HydraException:
         return None
-
-
-def _key(line: str) -> str:
-    return line.partition("=")[0].lstrip("+")

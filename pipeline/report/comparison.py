@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipeline import files
 from pipeline.analysis import figures
 from pipeline.analysis.comparison import Comparison
 from pipeline.analysis.curves import SQUARE
@@ -63,7 +63,7 @@ def make_page(
         runs = comparison.runs(within)
         if not runs.datasets or len(runs.strategies) < 2:
             continue  # nothing to set side by side
-        place = folder / "figures" / (re.sub(r"[^\w.=-]+", "_", within) or "strategies")
+        place = folder / "figures" / (files.slug(within.replace(" ", "-")) or "strategies")
         drawn = figures.draw_all(runs, place, FIGURES)
         some = differences[differences["strategy"] == within]
         parts.append(

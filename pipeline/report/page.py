@@ -30,7 +30,6 @@ from pipeline.report.picture import Picture
 from pipeline.report.statements import ReadingsChapter
 
 TEMPLATES = Path(__file__).parent / "templates"
-PAPER = "Figure"  # a picture of the paper's own
 SUMMARY = (
     "Strategy", "Last gap / first", "R² of the tail", "Factor per round", "Training MSE",
     "Training MCE", "Test MSE", "Test MCE", "Best round", "Test MSE there", "Test MCE there",

@@ -7,15 +7,16 @@ import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from pipeline import files
 from pipeline.config.compose import choices
+from pipeline.config.overrides import key_of
 from pipeline.runs.keys import key_hash
 from pipeline.runs.plan import Plan
 
 SETTINGS = "settings.json"
 VARIANTS = "variants"
-LONGEST = 120  # characters of a folder's name
 # Overrides that change no number: which experiment, where, by whom and what of it.
 _NO_SETTING = re.compile(
     r"\+*(stage|output_dir|experiment|experiment\.name|(hydra|grid|figures|compare|validation)\b.*)$"
@@ -39,11 +40,6 @@ def report_folder(plan: Plan) -> Path:
     return root if at_home else root / VARIANTS / _slug(plan)
 
 
-def page_file(plan: Plan) -> Path:
-    """Where an experiment's page is."""
-    return report_folder(plan) / "report.html"
-
-
 def write_settings(plan: Plan, folder: Path) -> None:
     """Note of which settings the report in a folder is."""
     runs = [str(run.folder) for run in plan.run_ids()]
@@ -52,16 +48,13 @@ def write_settings(plan: Plan, folder: Path) -> None:
 
 
 def runs_reported(folder: Path) -> set[str] | None:
-    """The runs that the report in a folder is of, by their folders; None if there is none."""
-    try:
-        return set(json.loads((folder / SETTINGS).read_text(encoding="utf-8"))["runs"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    """The runs that the report in a folder is of, by their folders; None if that is not known."""
+    return set(_note(folder).get("runs", ())) or None
 
 
 def settings_given(overrides: Sequence[str]) -> list[str]:
     """The overrides that say which numbers are computed."""
-    return [line.lstrip("+") for line in overrides if not _NO_SETTING.match(_name(line))]
+    return [line.lstrip("+") for line in overrides if not _NO_SETTING.match(key_of(line))]
 
 
 def digest(plan: Plan) -> str:
@@ -71,35 +64,34 @@ def digest(plan: Plan) -> str:
 
 def command_of(overrides: Sequence[str], stage: str | None = None) -> str:
     """The command line with these ``overrides``, for another ``stage`` if one is given."""
-    kept = [line for line in overrides if stage is None or _name(line) != "stage"]
+    kept = [line for line in overrides if stage is None or key_of(line) != "stage"]
     lines = [*kept, *([f"stage={stage}"] if stage else [])]
     return " ".join(["python -m pipeline", *map(shlex.quote, lines)])
 
 
 def _settings_of(folder: Path) -> str | None:
-    """Of which settings the report in a folder is; None if there is none."""
-    if not (folder / "report.html").exists():
-        return None
+    """Of which settings the report in a folder is, "" if that is not known; None without one."""
+    return str(_note(folder).get("settings", "")) if (folder / "report.html").exists() else None
+
+
+def _note(folder: Path) -> dict[str, Any]:
+    """What `write_settings` wrote, if it is there and whole."""
     try:
-        return str(json.loads((folder / SETTINGS).read_text(encoding="utf-8"))["settings"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
+        note = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return note if isinstance(note, dict) else {}
 
 
 def _slug(plan: Plan) -> str:
     """``eta=0.3+seeds=0,1-<hash>``: to be read; the hash is of all runs."""
     said = settings_given(plan.overrides)
-    text = "+".join(f"{_name(s).rpartition('.')[2]}={s.partition('=')[2]}" for s in said)
-    slug = re.sub(r"[\[\]{}'\" ]", "", text)
-    slug = re.sub(r"[^A-Za-z0-9._=,+-]+", "_", slug)[:LONGEST].strip("_.+-")
-    return f"{slug or _given(plan.overrides, 'experiment') or 'other'}-{digest(plan)}"
+    text = "+".join(f"{key_of(s).rpartition('.')[2]}={s.partition('=')[2]}" for s in said)
+    words = files.slug(text) or _given(plan.overrides, "experiment") or "other"
+    return f"{words}-{digest(plan)}"
 
 
 def _given(overrides: Sequence[str], name: str) -> str | None:
     """What the last override of a key says."""
-    values = [line.partition("=")[2] for line in overrides if _name(line) == name]
+    values = [line.partition("=")[2] for line in overrides if key_of(line) == name]
     return values[-1] if values else None
-
-
-def _name(line: str) -> str:
-    return line.partition("=")[0].lstrip("+")

@@ -64,7 +64,7 @@ def of_readings(table: pd.DataFrame) -> str:
     """How many claims each reading gives, and which claims none gives."""
     names = {"target": "target", "t": "t", "error": "error", "round_0": "round 0"}
     best = readings.scores(table).rename(columns=names)
-    failing = claims_under_no_reading(table)
+    failing = readings.under_none(table)
     return "\n".join(
         [
             best.to_string(index=False),
@@ -72,12 +72,6 @@ def of_readings(table: pd.DataFrame) -> str:
             f"replicated under none of them: {', '.join(failing) or 'no claim'}",
         ]
     )
-
-
-def claims_under_no_reading(table: pd.DataFrame) -> list[str]:
-    """The claims that no reading of the paper replicates."""
-    counts = readings.matters(table)
-    return [str(claim) for claim in counts.loc[counts["replicated"] == 0, "claim"]]
 
 
 def of_findings(records: Sequence[Mapping[str, Any]]) -> str:

@@ -10,7 +10,6 @@ import pandas as pd
 from pipeline.analysis import readings
 from pipeline.analysis.claims import Claim
 from pipeline.analysis.style import TONES
-from pipeline.report.scorecards import claims_under_no_reading
 
 HEADS = {
     "target": "Target",
@@ -93,7 +92,7 @@ def make_chapter(table: pd.DataFrame, claims: Sequence[Claim]) -> ReadingsChapte
         score_head=[*(HEADS[axis] for axis in order), "Replicated", "Partly", "Not"],
         scores=[[str(v) for v in row] for row in scores.itertuples(index=False)],
         best=f"{int(top['replicated'])} of {len(lines)} claims",
-        under_none=[f"{i} ({words[i]})" for i in claims_under_no_reading(table)],
+        under_none=[f"{i} ({words[i]})" for i in readings.under_none(table)],
         complete=table[["target", "t"]].drop_duplicates().shape[0] == 4,
     )
 

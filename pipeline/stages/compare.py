@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from pipeline import files
@@ -11,12 +10,9 @@ from pipeline.errors import ConfigError
 from pipeline.report import comparison as page
 from pipeline.report.place import command_of, runs_reported
 from pipeline.report.publish import write_table
-from pipeline.runs.keys import key_hash
 from pipeline.runs.plan import Plan
 from pipeline.runs.store import clear_errors
 from pipeline.runs.tidy import load_runs
-
-LONGEST = 100
 
 
 def main(plan: Plan) -> None:
@@ -33,7 +29,7 @@ def main(plan: Plan) -> None:
     runs = load_runs(*folders, only={folder: runs_reported(folder) for folder in folders})
     compared = compare(runs, config.compare.baseline)
     table = differences(compared)
-    folder = output / "compare" / _slug(names)
+    folder = output / "compare" / files.slug("-".join(names))
     with clear_errors(folder):
         write_table(folder / "differences.csv", table)
         shown = page.make_page(compared, table, names, folder, command_of(plan.overrides))
@@ -49,8 +45,3 @@ def _folder(output: Path, name: str) -> Path:
         if (folder / "runs").is_dir():
             return folder
     raise ConfigError(f"compare.experiments: {name}: neither {output / name} nor {name} has runs")
-
-
-def _slug(names: tuple[str, ...]) -> str:
-    slug = re.sub(r"[^A-Za-z0-9._-]+", "_", "-".join(names)).strip("_.")
-    return slug if len(slug) <= LONGEST else f"{slug[:60]}-{key_hash({'names': list(names)})}"

@@ -7,7 +7,6 @@ import time
 from pipeline.analysis.evidence import collect
 from pipeline.errors import ConfigError
 from pipeline.report import scorecards
-from pipeline.report.place import page_file
 from pipeline.report.publish import publish
 from pipeline.runs.plan import Plan
 from pipeline.runs.store import clear_errors
@@ -28,7 +27,7 @@ def main(plan: Plan, started: float | None = None) -> None:
         print(scorecards.of_summary(published.summary))
     for line in published.scope.banner:
         print(line)
-    print(f"report: {page_file(plan)}")
+    print(f"report: {published.folder / 'report.html'}")
 
 
 def require_reportable(plan: Plan) -> None:
