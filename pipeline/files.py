@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import re
@@ -62,10 +63,19 @@ def write_text(path: Path, text: str) -> None:
         scratch.write_text(text, encoding="utf-8")
 
 
+def find(folder: Path, pattern: str) -> list[Path]:
+    """What matches below ``folder``, sorted, while others may write and remove things there.
+
+    (`Path.glob` fails on a folder that is gone before it was looked into.) Hidden folders, such as
+    half-written ones, are looked into only where the pattern names them.
+    """
+    return sorted(folder / name for name in glob.glob(pattern, root_dir=folder))  # noqa: PTH207
+
+
 def sweep(folder: Path) -> None:
     """Remove what processes of this machine that are gone left half-written in ``folder``."""
     machine = _machine()
-    for scratch in folder.glob(f"{SCRATCH}*"):
+    for scratch in find(folder, f"{SCRATCH}*"):
         owner = re.fullmatch(r"(.+)-([1-9][0-9]{0,9})-[0-9a-f]{8}(\.\w+)?", scratch.name)
         if owner is None or owner[1] != f"{SCRATCH}{machine}" or _alive(int(owner[2])):
             continue

@@ -4,6 +4,7 @@ import contextlib
 import resource
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -24,6 +25,27 @@ def test_scratch_keeps_the_suffix_by_which_libraries_know_the_format(tmp_path):
     with files.replacing(tmp_path / "a.parquet") as scratch:
         assert scratch.suffix == ".parquet"
         scratch.write_text("x")
+
+
+def test_folders_that_come_and_go_meanwhile_are_no_error(tmp_path):
+    over = threading.Event()
+
+    def come_and_go():
+        while not over.is_set():
+            (tmp_path / "other").mkdir()
+            (tmp_path / files.SCRATCH).mkdir()
+            (tmp_path / "other").rmdir()
+            (tmp_path / files.SCRATCH).rmdir()
+
+    (tmp_path / "kept" / "seed=1").mkdir(parents=True)
+    other = threading.Thread(target=come_and_go)
+    other.start()
+    try:
+        found = {tuple(files.find(tmp_path, "*/seed=*")) for _ in range(3000)}
+    finally:
+        over.set()
+        other.join()
+    assert found == {(tmp_path / "kept" / "seed=1",)}
 
 
 @pytest.mark.slow

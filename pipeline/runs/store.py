@@ -133,7 +133,7 @@ class RunStore:
         """Which keys tell ``run`` from a stored one of the same name; None if there is none."""
         best: list[str] | None = None
         folder = (self.runs / run.folder).parent
-        for other in sorted(folder.glob(f"seed={run.seed:03d}-*")):
+        for other in files.find(folder, f"seed={run.seed:03d}-*"):
             try:
                 differences = differing(run.key, _read(other).record["key"])
             except CorruptRun:
@@ -144,7 +144,7 @@ class RunStore:
 
     def stored(self) -> Iterator[tuple[Path, StoredRun]]:
         """All runs that are whole, with their folders; of others a warning is given."""
-        for folder in sorted(self.runs.glob("*/*/seed=*-*")):
+        for folder in files.find(self.runs, "*/*/seed=*-*"):
             try:
                 yield folder, _read(folder)
             except CorruptRun as error:
@@ -184,7 +184,7 @@ class RunStore:
 
     def sweep(self) -> None:
         """Remove what killed processes of this machine left half-written."""
-        for folder in (self.root, *self.root.glob("*/"), *self.root.glob("*/*/")):
+        for folder in (self.root, *files.find(self.root, "*/"), *files.find(self.root, "*/*/")):
             files.sweep(folder)
 
     def _scratch(self) -> Path:

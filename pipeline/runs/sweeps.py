@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pipeline import files
+
+RESULTS = "*/*_result.pkl"
 LOOK_UP = 0.5  # seconds
 LINES = 10.0  # seconds between lines where there is no terminal
 
@@ -20,7 +23,7 @@ def watching(folder: Path, total: int | None) -> Iterator[None]:
     total : how many there will be, if that is known.
     """
     over = threading.Event()
-    before = set(folder.glob("*/*_result.pkl"))
+    before = set(files.find(folder, RESULTS))
     watcher = threading.Thread(target=_watch, args=(folder, before, total, over), daemon=True)
     watcher.start()
     try:
@@ -36,7 +39,7 @@ def _watch(folder: Path, before: set[Path], total: int | None, over: threading.E
     while True:
         last = over.wait(LOOK_UP)
         now = time.monotonic()
-        ended = len(set(folder.glob("*/*_result.pkl")) - before)
+        ended = len(set(files.find(folder, RESULTS)) - before)
         due = live or last or shown < 0 or now - said > LINES
         if due and (ended != shown or live):
             count = ended if total is None else f"{ended}/{total}"

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from pipeline import files
 from pipeline.paths import ROOT
 from scripts.attack.downloads import free_port
 from scripts.attack.ground import (
@@ -97,7 +98,7 @@ def _grid(
         shutil.rmtree(out / "smoke" / "runs" / "german", ignore_errors=True)
         with process(*lines) as child:
             deadline = time.monotonic() + 150
-            while child.poll() is None and not list(out.glob("smoke/runs/german/*/seed=*")):
+            while child.poll() is None and not files.find(out, "smoke/runs/german/*/seed=*"):
                 if time.monotonic() > deadline:
                     return "nothing was stored"
                 time.sleep(0.1)

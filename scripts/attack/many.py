@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from pipeline import files
 from scripts.attack.ground import Tally, process
 
 FEW = 200  # runs after which everything that grows once has grown
@@ -21,14 +22,14 @@ def attack(folder: Path, tries: int) -> Tally:
     with process(*lines) as child:
         runs = folder / "smoke" / "runs" / "diabetes"
         while child.poll() is None:
-            count = sum(1 for _ in runs.glob("*/seed=*"))
+            count = len(files.find(runs, "*/seed=*"))
             try:
                 seen.append((count, _megabytes(child.pid), _handles(child.pid)))
             except OSError:
                 break
             time.sleep(1)
         output = child.communicate()[0]
-    stored = sum(1 for _ in runs.glob("*/seed=*"))
+    stored = len(files.find(runs, "*/seed=*"))
     early = [s for s in seen if s[0] >= min(FEW, tries // 4)][:1] or seen[:1]
     fault = None
     if child.returncode or stored != 2 * (tries // 2):

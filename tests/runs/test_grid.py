@@ -18,6 +18,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from pipeline import files
 from pipeline.config.compose import load
 from pipeline.errors import ConfigError, DataError
 from pipeline.runs import grid, run, tasks
@@ -59,7 +60,7 @@ def run_here(folder, *overrides, workers=1):
 
 def stored(folder):
     """How many runs there are, valid or not."""
-    return len(list((Path(folder) / "smoke" / "runs").glob("*/*/seed=*")))
+    return len(files.find(Path(folder) / "smoke" / "runs", "*/*/seed=*"))
 
 
 @pytest.fixture(scope="module")
