@@ -63,7 +63,8 @@ def fit_ensemble(
         if settings.subsample < 1.0:
             sample = draw_sample(seed, tree, len(y), settings.subsample)
             mass = sample.astype(np.float64) if weights is None else weights * sample
-        residual, bends = y - sigmoid(f + h), curvature(f + h)
+        p, others = expit(f + h), expit(-(f + h))
+        residual, bends = y - p, p * others
         leaves = grower.grow(residual, mass)
         if mass is not None:
             residual, bends = mass * residual, mass * bends

@@ -120,13 +120,18 @@ def bin_columns(columns: Sequence[Column], prediction: Floats) -> list[Binned]:
 
 
 def find_segments(
-    columns: Sequence[Binned], rows: Rows, n_segments: int, min_rows: int, seed: int
+    columns: Sequence[Binned],
+    rows: Rows,
+    n_segments: int,
+    min_rows: int,
+    seed: int,
+    cuts: int = CUTS,
 ) -> pd.DataFrame:
     """The worst segments, each found on one half of the rows and tested on the other."""
     if not columns:
         return pd.DataFrame(columns=COLUMNS)
     codes = np.column_stack([c.codes for c in columns])
-    tested = list(_tests(columns, codes, rows, -(-n_segments // 2), min_rows, seed))
+    tested = list(_tests(columns, codes, rows, -(-n_segments // 2), min_rows, seed, cuts))
     if not tested:
         return pd.DataFrame(columns=COLUMNS)
     kept = _without_twins(tested, codes[:MAX_SEARCHED], n_segments)
@@ -140,11 +145,12 @@ def _tests(
     n_segments: int,
     min_rows: int,
     seed: int,
+    cuts: int,
 ) -> Iterator[tuple[int, Segment, dict[str, Any]]]:
     """Places and segments found on a half, measured on the other; p-values are adjusted."""
     rng = np.random.default_rng(seed)
-    shares = np.sum(1.0 / np.arange(1, n_segments + 1)) * 2 * CUTS
-    for _ in range(CUTS):
+    shares = np.sum(1.0 / np.arange(1, n_segments + 1)) * 2 * cuts
+    for _ in range(cuts):
         order = rng.permutation(len(rows.y))
         halves = order[: len(order) // 2], order[len(order) // 2 :]
         for here, there in (halves, halves[::-1]):

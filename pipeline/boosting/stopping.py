@@ -22,7 +22,9 @@ from pipeline.boosting.audit import Auditor
 from pipeline.boosting.losses import Loss
 from pipeline.boosting.rows import Rows
 
-CAUTION = 1.0  # standard errors by which a later round must be better than the first
+# Standard errors by which a later round must be better than the first: on all rows, each in a fold,
+# or on one part of them, where chance and a few odd rows count for more.
+CAUTION, CAUTION_OF_ONE = 1.0, 1.64
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,13 @@ class Choice:
 Judge = Callable[[Sequence[Floats]], tuple[float, Floats | None]]
 
 
-def choose(stages: Iterator[Sequence[Floats]], judge: Judge, patience: int, tol: float) -> Choice:
+def choose(
+    stages: Iterator[Sequence[Floats]],
+    judge: Judge,
+    patience: int,
+    tol: float,
+    caution: float = CAUTION,
+) -> Choice:
     """Follow the scores f_0, f_1, … of held-out parts until they get no better.
 
     Stops after ``patience`` rounds that are not better than the best before by more than ``tol``.
@@ -57,17 +65,17 @@ def choose(stages: Iterator[Sequence[Floats]], judge: Judge, patience: int, tol:
             best, most, kept = t, worth, of_rows
         if t - best >= patience:
             break
-    if best > 0 and (scores[best] < scores[0] or not _is_sure(first, kept)):
+    if best > 0 and (scores[best] < scores[0] or not _is_sure(first, kept, caution)):
         best = 0
     return Choice(best, np.array(scores))
 
 
-def _is_sure(first: Floats | None, kept: Floats | None) -> bool:
-    """Whether rows are better off by more than a standard error or so."""
+def _is_sure(first: Floats | None, kept: Floats | None, caution: float) -> bool:
+    """Whether rows are better off by more than ``caution`` standard errors."""
     if first is None or kept is None:
         return True
     gain = kept - first
-    return bool(gain.sum() > CAUTION * np.sqrt(np.square(gain - gain.mean()).sum()))
+    return bool(gain.sum() > caution * np.sqrt(np.square(gain - gain.mean()).sum()))
 
 
 def judge_of(scoring: Any, parts: Sequence[Rows], loss: Loss, classes: Any, seed: int) -> Judge:

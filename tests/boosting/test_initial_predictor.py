@@ -267,7 +267,7 @@ def test_given_predictions_are_routed_through_searches_and_pipelines(rows):
             .set_score_request(initial_prediction=True, sample_weight=False)
             .set_predict_request(initial_prediction=True)
         )
-        search = GridSearchCV(model, {"eta": [0.1, 0.5]}, cv=3)
+        search = GridSearchCV(model, {"eta": [0.1, 0.25]}, cv=3)
         search.fit(X, y, initial_prediction=f0, sample_weight=np.ones(200))
         scores = cross_val_score(model, X, y, cv=3, params={"initial_prediction": f0})
         piped = make_pipeline(StandardScaler(), model).fit(X, y, initial_prediction=f0)

@@ -13,7 +13,7 @@ from pipeline.boosting import (
     MulticalibrationBoostingClassifier,
     MulticalibrationBoostingRegressor,
 )
-from pipeline.boosting.stopping import choose
+from pipeline.boosting.stopping import CAUTION, CAUTION_OF_ONE, choose
 
 QUICK = {"n_rounds": 12, "n_trees": 5, "random_state": 0}
 
@@ -267,3 +267,32 @@ def test_rows_that_a_model_separates_do_not_call_for_certainty():
     p0 = 1 / (1 + np.exp(-12 * X[:, 0]))
     model = classifier(n_rounds=100, n_trees=20).fit(X, y, initial_prediction=p0)
     assert np.abs(model.decision_function(X, p0)).max() < 18
+
+
+def test_one_part_of_the_rows_must_be_surer_than_folds():
+    # Gains of 100 rows with mean 1.3 and standard deviation 10: 1.3 standard errors.
+    gains = np.tile([11.3, -8.7], 50)
+
+    def judge(parts):
+        return float(parts[0].sum()), parts[0]
+
+    stages = [[np.zeros(100)], [gains]]
+    assert choose(iter(stages), judge, 3, 0.0, CAUTION).best_round == 1
+    assert choose(iter(stages), judge, 3, 0.0, CAUTION_OF_ONE).best_round == 0
+
+
+def test_estimators_are_more_cautious_with_one_part_than_with_folds(monkeypatch):
+    asked = []
+
+    def watching(stages, judge, patience, tol, caution):
+        asked.append(caution)
+        return choose(stages, judge, patience, tol, caution)
+
+    monkeypatch.setattr("pipeline.boosting.estimator.choose", watching)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    f = X[:, 0]
+    for fraction in ("cv", 0.3):
+        model = MulticalibrationBoostingRegressor(3, validation_fraction=fraction, random_state=0)
+        model.fit(X, f + rng.normal(size=200), initial_prediction=f)
+    assert asked == [CAUTION, CAUTION_OF_ONE]

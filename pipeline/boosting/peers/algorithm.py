@@ -1,0 +1,124 @@
+"""Algorithm 1 as a method among others: with the paper's settings, or as the estimators are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from pipeline.boosting import stopping
+from pipeline.boosting.arrays import Floats
+from pipeline.boosting.classifier import MulticalibrationBoostingClassifier
+from pipeline.boosting.estimator import MulticalibrationBoostingRegressor
+from pipeline.boosting.peers.base import Corrected, Sample
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """Algorithm 1 with a fixed number of rounds; the defaults are the paper's.
+
+    leaf : the fewest rows of a leaf, or below 1 their share of all.  stopped : the round with the
+    smallest loss on the validation rows is used, round 0 among them, instead of the last.
+    """
+
+    rounds: int = 20
+    eta: float = 0.5
+    rescaling: str = "unit"
+    trees: int = 100
+    depth: int = 3
+    learning_rate: float = 0.1
+    leaf: float = 1
+    stopped: bool = False
+
+    @property
+    def validates(self) -> bool:
+        """See `Method`."""
+        return self.stopped
+
+    def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
+        """See `Method`."""
+        leaf = self.leaf if self.leaf >= 1 else max(1.0, self.leaf * len(sample))
+        model = _kind(sample)(
+            self.rounds, eta=self.eta, rescaling=self.rescaling, n_trees=self.trees,
+            max_depth=self.depth, learning_rate=self.learning_rate, min_samples_leaf=int(leaf),
+            early_stopping=False, random_state=seed,
+        )  # fmt: skip
+        model.fit(sample.X, sample.y, initial_prediction=sample.f)
+
+        last = _corrected(model, self.rounds)
+        if not self.stopped or last.stages is None:
+            return last
+        losses = [validation.loss(f) for f in last.stages(validation)]
+        return _corrected(model, int(np.argmin(losses)))
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """The estimators of this library with their defaults.
+
+    in_sample : the model was fitted to these rows, so that it looks better on them than
+    on others; the validation rows, which it has not seen, then choose the number of rounds.
+    Others are parameters of the estimators; None is their default.
+    """
+
+    eta: float | None = None
+    rescaling: str | None = None
+    n_trees: int | None = None
+    max_depth: int | None = None
+    min_samples_leaf: int | None = None
+    n_iter_no_change: int | None = None
+    in_sample: bool = False
+
+    @property
+    def validates(self) -> bool:
+        """See `Method`."""
+        return self.in_sample
+
+    def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
+        """See `Method`."""
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        del given["in_sample"]
+        model = _kind(sample)(
+            random_state=seed, **{k: v for k, v in given.items() if v is not None}
+        )
+        looked_at: dict[str, Any] = {}
+        if self.validates:
+            looked_at = {
+                "X_val": validation.X, "y_val": validation.y,
+                "initial_prediction_val": validation.f,
+            }  # fmt: skip
+        model.fit(sample.X, sample.y, initial_prediction=sample.f, **looked_at)
+
+        return _corrected(model, int(model.best_round_))
+
+
+def _corrected(model: Any, best: int) -> Corrected:
+    """A fitted estimator that predicts with its first ``best`` rounds."""
+
+    def stages(rows: Sample) -> Iterator[Floats]:
+        if rows.binary:
+            return (p[:, 1] for p in model.staged_predict_proba(rows.X, rows.f))
+        return model.staged_predict(rows.X, rows.f)
+
+    def predict(rows: Sample) -> Floats:
+        if rows.binary:
+            return model.predict_proba(rows.X, rows.f, n_rounds=best)[:, 1]
+        return model.predict(rows.X, rows.f, n_rounds=best)
+
+    return Corrected(predict, best, stages)
+
+
+def estimator_defaults() -> dict[str, Any]:
+    """What the estimators do unless told otherwise."""
+    known = MulticalibrationBoostingRegressor().get_params()
+    others = {"init", "init_cv", "engine", "n_jobs", "random_state", "verbose"}
+    caution = [stopping.CAUTION, stopping.CAUTION_OF_ONE]
+    return {k: v for k, v in known.items() if k not in others} | {"caution": caution}
+
+
+def _kind(sample: Sample) -> Any:
+    if sample.binary:
+        return MulticalibrationBoostingClassifier
+    return MulticalibrationBoostingRegressor
