@@ -48,6 +48,7 @@ EXAMPLES = """\
   python -m pipeline experiment=paper                            the paper's grid
   python -m pipeline -m dataset=german,adult 'seed=range(0,20)'  a Hydra sweep
   python -m pipeline dataset=adult stage=preprocess              look at a design matrix
+  python -m pipeline stage=practice dataset=adult situation=moved method=ours   correct a model
   python -m pipeline strategy=custom strategy.target=my_module.Halfway
   python -m pipeline dataset=file dataset.path=my.csv dataset.target=price
   python -m pipeline dataset=openml dataset.id=44977 dataset.target=medianHouseValue"""

@@ -9,6 +9,8 @@ import time
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
+import numpy as np  # noqa: E402
+import pandas as pd  # noqa: E402
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
@@ -16,6 +18,7 @@ from pipeline.config.compose import load  # noqa: E402
 from pipeline.datasets.design import split  # noqa: E402
 from pipeline.datasets.library import Library  # noqa: E402
 from pipeline.runs.plan import make_plan  # noqa: E402
+from pipeline.runs.practice.measures import NUMBERS  # noqa: E402
 
 # The same cases in every run; HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile("fixed", derandomize=True)
@@ -109,6 +112,47 @@ def replication(tmp_path_factory, report_plan):
     one_seed = ["experiment=paper", "experiment.seeds=[0]", "grid.workers=1"]
     reproduce.main(report_plan(folder, *one_seed, "experiment.name=one_seed"))
     return folder / "one_seed"
+
+
+PRACTICE_ROWS = {"small": 200, "large": 5000, "other": 3000}
+PRACTICE_SITUATIONS = ("forest", "linear", "boosted", "moved")
+# The factor by which each method changes the loss, on tables with few rows and with many.
+PRACTICE_FACTORS = {
+    "nothing": (1.0, 1.0), "unit": (1.4, 1.2), "relaxed": (1.4, 1.2), "adaptive": (1.4, 1.2),
+    "unit_stopped": (0.99, 0.9), "residual": (0.9, 0.8), "lightgbm": (1.1, 0.85),
+    "ours": (0.98, 0.9), "mcgrad": (1.05, 0.88), "level_sets": (3.0, 1.0), "patching": (1.5, 1.0),
+    "auditor_ridge": (1.2, 1.0), "auditor_tree": (1.3, 1.0),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def practice_runs():
+    """A table of ``stage=practice`` whose answers are known."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for dataset, n in PRACTICE_ROWS.items():
+        for situation in PRACTICE_SITUATIONS:
+            for seed in range(8):
+                base = 10.0 * (1 + 0.1 * rng.normal())  # a split's own difficulty
+                for method, factors in PRACTICE_FACTORS.items():
+                    loss = base * factors[n >= 1000] * (1 + 0.001 * rng.normal())
+                    rules = {"own": loss}
+                    if method in ("unit", "relaxed", "adaptive"):
+                        rules["oracle"] = base * 0.85
+                    for rule, value in rules.items():
+                        rows.append(
+                            {
+                                "dataset": dataset, "situation": situation, "method": method,
+                                "seed": seed, "rule": rule, "rounds": 3,
+                                **dict.fromkeys(NUMBERS, 0.1), "mse": value, "loss": value,
+                                "mce_floor": 0.5, "mce2_debiased": 0.25 * (method == "nothing"),
+                                "mce_p": 0.01 if method == "nothing" else 0.5,
+                                "cpu_seconds": 1.0, "peak_mb": 2.0, "failed": "",
+                                "n_correct": n, "n_validation": n // 3, "n_test": n // 2,
+                                "test_share": 0.25,
+                            }
+                        )  # fmt: skip
+    return pd.DataFrame(rows)
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -28,14 +29,18 @@ from pipeline.paths import CONF
 LISTS = {
     "experiment.datasets": "[german,adult]",
     "experiment.strategies": "[unit,relaxed]",
+    "experiment.situations": "[forest,linear]",
+    "experiment.methods": "[nothing,ours]",
     "experiment.seeds": "[0,1,2]",
     "dataset.drop": "[name,address]",
+    "dataset.sensitive": "[sex,region]",
     "audit.compare": "[old,new]",
     "audit.groups": "[sex,region]",
     "figures.only": "[gap,training]",
     "compare.experiments": "[paper,eta03]",
 }
 AXES = {"dataset": "datasets", "strategy": "strategies", "seed": "seeds"}
+PRACTICE_AXES = AXES | {"situation": "situations", "method": "methods"}
 
 Pairs = Mapping[tuple[str, str], Config]  # by the names of dataset and strategy
 
@@ -72,26 +77,57 @@ def load_pairs(config: Config, overrides: Sequence[str]) -> Pairs:
     config : what ``overrides`` compose to, for the names of the axes. The two axes are composed
     apart and combined, which is quicker than composing every pair.
     """
-    _refuse_axes(parsed(overrides))
+    _refuse_axes(parsed(overrides), AXES)
     grid = config.experiment
-    (first, *strategies), n_datasets = grid.strategies, len(grid.datasets)
-    composed = load_all(
-        [[*overrides, f"dataset={d}", f"strategy={first}"] for d in grid.datasets]
-        + [[*overrides, f"dataset={grid.datasets[0]}", f"strategy={s}"] for s in strategies]
+    of_dataset, of_strategy = _load_axes(
+        overrides, {"dataset": grid.datasets, "strategy": grid.strategies}
     )
-    of_dataset = composed[:n_datasets]
-    of_strategy = [composed[0], *composed[n_datasets:]]
-    labels = [c.dataset.label for c in of_dataset]
-    if len(set(labels)) < len(labels):
-        raise ConfigError(
-            f"experiment.datasets={list(grid.datasets)}: two of them are called the same "
-            f"({', '.join(labels)}) and could not be told apart; change a dataset.name"
-        )
+    _check_labels(of_dataset)
     return {
         (dataset, strategy): by_dataset.model_copy(update={"strategy": by_strategy.strategy})
         for dataset, by_dataset in zip(grid.datasets, of_dataset, strict=True)
         for strategy, by_strategy in zip(grid.strategies, of_strategy, strict=True)
     }
+
+
+def load_cases(config: Config, overrides: Sequence[str]) -> list[Config]:
+    """The configs of a grid of ``stage=practice``: dataset × situation × method."""
+    _refuse_axes(parsed(overrides), PRACTICE_AXES)
+    grid = config.experiment
+    datasets, situations, methods = _load_axes(
+        overrides,
+        {"dataset": grid.datasets, "situation": grid.situations, "method": grid.methods},
+    )
+    _check_labels(datasets)
+    return [
+        d.model_copy(update={"situation": s.situation, "method": m.method})
+        for d, s, m in itertools.product(datasets, situations, methods)
+    ]
+
+
+def _load_axes(
+    overrides: Sequence[str], axes: Mapping[str, Sequence[str]]
+) -> Iterator[list[Config]]:
+    """For each group the configs of its choices, beside the first choices of the others."""
+    first = {group: names[0] for group, names in axes.items()}
+    others = [(group, name) for group, names in axes.items() for name in names[1:]]
+    choices_of = [first, *(first | {group: name} for group, name in others)]
+    lines = [[*overrides, *(f"{g}={n}" for g, n in chosen.items())] for chosen in choices_of]
+    head, *rest = load_all(lines)
+    following = iter(rest)
+    return (
+        [head, *itertools.islice(following, len(names) - 1)]  # together they are composed once
+        for names in axes.values()
+    )
+
+
+def _check_labels(of_dataset: Sequence[Config]) -> None:
+    labels = [c.dataset.label for c in of_dataset]
+    if len(set(labels)) < len(labels):
+        raise ConfigError(
+            "experiment.datasets: two of them are called the same "
+            f"({', '.join(labels)}) and could not be told apart; change a dataset.name"
+        )
 
 
 def varied(config: Config) -> list[Config]:
@@ -101,7 +137,7 @@ def varied(config: Config) -> list[Config]:
     """
     axes = {key: values for key, values in config.experiment.further.items() if _has(config, key)}
     variants = []
-    for values in itertools.product(*axes.values()):
+    for values in _sampled(list(itertools.product(*axes.values())), config.experiment.sample):
         raw = config.model_dump()
         for key, value in zip(axes, values, strict=True):
             _set(raw, key, value)
@@ -112,12 +148,21 @@ def varied(config: Config) -> list[Config]:
     return variants
 
 
+def _sampled(combinations: list[Any], most: int | None) -> list[Any]:
+    """Some of the combinations, always the same ones, in their order."""
+    if most is None or most >= len(combinations):
+        return combinations
+    drawn = sorted(random.Random(0).sample(range(len(combinations)), most))
+    return [combinations[k] for k in drawn]
+
+
 def _set(raw: dict[str, Any], key: str, value: object) -> None:
     *sections, leaf = key.split(".")
     section: Any = raw
     for name in sections:
         section = section.get(name) if isinstance(section, dict) else None
-    if not isinstance(section, dict) or (leaf not in section and sections[-1] != "arguments"):
+    is_open = sections[-1] in {"arguments", "options"}  # whose keys no schema knows
+    if not isinstance(section, dict) or (leaf not in section and not is_open):
         raise ConfigError(f"experiment.vary: {key}: there is no such key")
     section[leaf] = value
 
@@ -150,7 +195,7 @@ def check_overrides(overrides: Sequence[str], *, multirun: bool) -> None:
             ]
         )
         if any(config.experiment.is_grid for config in configs):
-            _refuse_axes(found)
+            _refuse_axes(found, PRACTICE_AXES)
 
 
 def optimises(overrides: Sequence[str]) -> bool:
@@ -217,10 +262,10 @@ def _check_key(override: Override, overrides: Sequence[str]) -> None:
         raise ConfigError(f"{override.input_line}: must be one of {menu}.")
 
 
-def _refuse_axes(overrides: Sequence[Override]) -> None:
+def _refuse_axes(overrides: Sequence[Override], axes: Mapping[str, str]) -> None:
     """A grid has its own datasets, strategies and seeds."""
     for override in overrides:
-        axis = AXES.get(override.key_or_group)
+        axis = axes.get(override.key_or_group)
         if axis:
             raise ConfigError(
                 f"{override.input_line}: a grid has its own {axis}; choose among them with "

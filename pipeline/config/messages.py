@@ -14,7 +14,7 @@ from hydra.errors import HydraException, MissingConfigException
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 from pydantic import ValidationError
 
-from pipeline.config.overrides import ARGUMENTS
+from pipeline.config.overrides import ARGUMENTS, OPEN
 from pipeline.config.schema import GROUPS, leaves
 from pipeline.errors import ConfigError
 
@@ -30,7 +30,7 @@ EXTRAS = {
 def check_key(key: str) -> None:
     """Raise `ConfigError` unless a dotted ``key`` (of an override) is in the schema."""
     known = [leaf for leaf, _ in leaves()]
-    if key in known or key in GROUPS or key.startswith(ARGUMENTS):
+    if key in known or key in GROUPS or key.startswith(OPEN):
         return
     near = difflib.get_close_matches(key, [*known, *GROUPS], n=1)
     hint = f"; did you mean {near[0]}?" if near else "."

@@ -15,7 +15,8 @@ from pipeline.errors import ConfigError
 
 SEARCH_PATH = "hydra.searchpath"
 MOST_SEEDS = 10_000  # in a range
-ARGUMENTS = "strategy.arguments."  # whose keys no schema knows
+ARGUMENTS = "strategy.arguments."
+OPEN = (ARGUMENTS, "method.options.", "method.tuning.")  # whose keys no schema knows
 
 
 def readable(overrides: Sequence[str]) -> list[str]:
@@ -80,14 +81,14 @@ def _readable(line: str) -> str:
     name = key_of(line)
     if not equals:
         return line
-    if f"{name}.".startswith(ARGUMENTS):
+    if f"{name}.".startswith(OPEN):
         key = f"++{name}"  # whether the strategy's file has it or not
     if name == "experiment.seeds" and value.startswith("range("):
         value = _as_list(value)
     spelled = f"{key}={value}"
     if _parse(spelled) is not None or not value:
         return spelled
-    if not name.startswith(ARGUMENTS) and name not in {leaf for leaf, _ in leaves()}:
+    if not name.startswith(OPEN) and name not in {leaf for leaf, _ in leaves()}:
         return spelled
     if value.startswith("[") and value.endswith("]"):
         words = [word.strip() for word in value[1:-1].split(",")]

@@ -7,6 +7,7 @@ text.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -41,9 +42,11 @@ Seeds = Annotated[tuple[Seed, ...], Field(strict=False)]
 Reading = Literal["leaf_indicators", "random_leaf_values", "fitted_leaf_values"]
 Readings = Annotated[tuple[Reading, ...], Field(strict=False)]
 Values = Annotated[tuple[int | float | str, ...], Field(strict=False, min_length=1)]
+Plain = bool | int | float | str
 # What experiment.vary may name: what is not an axis of its own, and no path, place or stage.
 VARIABLE = (
     "boosting.", "strategy.", "initial.", "audit.trees", "audit.depth", "dataset.test_size",
+    "method.options.",
 )  # fmt: skip
 
 
@@ -77,10 +80,21 @@ class Dataset(Section):
     )
     timeout: float = Field(gt=0, description="seconds an OpenML download may take, more than 0")
     path: str | None = Field(description="an existing .csv or .parquet file, or null")
+    table: Slug | None = Field(
+        description="a bundled table that comes under another name, such as adult, or null"
+    )
     target: Name | Names | None = Field(
         description="a numeric column, a list of columns to add up, or null for OpenML's own target"
     )
+    positive: Name | None = Field(
+        description="the value of the target column that counts as 1, all others as 0; null: the "
+        "target is a number"
+    )
     drop: Names = Field(description="a list of columns to leave out")
+    sensitive: Names = Field(
+        description="a list of columns that a model may be refused and that name groups, for "
+        "stage=practice"
+    )
     target_scaling: Literal["none", "standardise"] = Field(
         description="one of none (raw units), standardise (by the training rows)"
     )
@@ -107,6 +121,8 @@ class Dataset(Section):
                 raise ValueError(f"dataset.path={self.path}: must end in .csv or .parquet")
         if self.source != "openml" and not self.target_columns:
             raise ValueError("dataset.target: must be a numeric column or a list of columns")
+        if self.positive is not None and len(self.target_columns) != 1:
+            raise ValueError(f"dataset.positive={self.positive}: needs a target of one column")
         if len(set(self.target_columns)) < len(self.target_columns):
             raise ValueError(f"dataset.target={list(self.target_columns)}: repeats a column")
         return self
@@ -122,6 +138,11 @@ class Dataset(Section):
         stem = stem.lstrip(".-_")[:LONGEST_NAME] or "file"
         # A file that is merely called like one of the paper's tables is not that table.
         return f"file-{stem}" if stem in PAPERS else stem
+
+    @property
+    def table_name(self) -> str:
+        """The name under which the project knows the table, if it does."""
+        return self.table or self.label
 
     @property
     def display(self) -> str:
@@ -309,8 +330,109 @@ class Audit(Section):
     segments: int = Field(ge=1, le=200, description="how many segments stage=audit lists, 1 to 200")
 
 
+class Situation(Section):
+    """What a model is that stage=practice corrects, and what happened to it."""
+
+    name: Slug = Field(description="a short name of a situation, for folders")
+    title: Name | None = Field(description="what tables call the situation, or null for its name")
+    model: Literal["forest", "linear", "boosted", "truth"] = Field(
+        description="one of forest (the paper's), linear, boosted (LightGBM, stopped early), truth "
+        "(outcomes are drawn from a known function, which is the model)"
+    )
+    rows: Literal["same", "others"] = Field(
+        description="one of same (the model was fitted to the rows it is corrected on), others"
+    )
+    predictions: Literal["in_sample", "out_of_fold", "out_of_bag"] = Field(
+        description="where predictions of the model's own rows come from: one of in_sample, "
+        "out_of_fold, out_of_bag"
+    )
+    withheld: bool = Field(
+        description="true or false: the model was refused the columns of dataset.sensitive"
+    )
+    change: Literal["none", "outcomes", "sampling", "bias"] = Field(
+        description="what is amiss with the rows of a group: one of none, outcomes (moved since "
+        "the model was fitted), sampling (hardly any when it was), bias (added to predictions)"
+    )
+    size: float = Field(
+        ge=0,
+        description="how much: standard deviations of the target or logits; of sampling, the share "
+        "of the group's rows that the model saw",
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Situation:
+        if self.model == "truth" and (self.change != "bias" or self.withheld):
+            raise ValueError("situation.model=truth: goes with situation.change=bias alone")
+        if self.rows == "same" and (self.withheld or self.change in {"outcomes", "sampling"}):
+            raise ValueError(
+                "situation.rows=same: a model of other columns, outcomes or samples was fitted to "
+                "other rows"
+            )
+        if self.predictions != "in_sample" and self.rows != "same":
+            raise ValueError(
+                f"situation.predictions={self.predictions}: is for a model that was fitted to the "
+                "same rows"
+            )
+        if self.predictions == "out_of_bag" and self.model != "forest":
+            raise ValueError("situation.predictions=out_of_bag: is for situation.model=forest")
+        return self
+
+    @property
+    def is_in_sample(self) -> bool:
+        """Whether the model looks better on the rows it is corrected on than on others."""
+        return self.rows == "same" and self.predictions == "in_sample"
+
+    @property
+    def display(self) -> str:
+        """The name used in tables and figures."""
+        return self.title or self.name
+
+
+MOST_CANDIDATES = 64
+
+
+class Method(Section):
+    """How stage=practice corrects a model."""
+
+    name: Slug = Field(description="a short name of a method, for folders")
+    title: Name | None = Field(description="what tables call the method, or null for its name")
+    kind: Literal[
+        "nothing", "linear", "isotonic", "group_shift", "lightgbm", "histogram", "algorithm",
+        "estimator", "mcgrad", "level_sets", "patching", "auditors", "one_shot",
+    ] = Field(
+        description="one of nothing, linear, isotonic, group_shift, lightgbm, histogram "
+        "(scikit-learn's), algorithm (Algorithm 1), estimator (ours, with its defaults), mcgrad, "
+        "level_sets, patching, auditors, one_shot"
+    )  # fmt: skip
+    options: dict[str, Plain] = Field(
+        description="options of the method that differ from its defaults, such as {eta:0.3}"
+    )
+    tuning: dict[str, Values] = Field(
+        description="options with values to try, such as {eta:[0.3,1]}; those with the smallest "
+        "loss on the validation rows are taken"
+    )
+
+    @model_validator(mode="after")
+    def _ends_some_day(self) -> Method:
+        if self.n_candidates > MOST_CANDIDATES:
+            raise ValueError(
+                f"method.tuning: are {self.n_candidates} combinations, more than {MOST_CANDIDATES}"
+            )
+        return self
+
+    @property
+    def n_candidates(self) -> int:
+        """How many combinations of options are tried."""
+        return math.prod(len(values) for values in self.tuning.values())
+
+    @property
+    def display(self) -> str:
+        """The name used in tables and figures."""
+        return self.title or self.name
+
+
 class Experiment(Section):
-    """A named folder of results and, for a grid, its three axes and further ones."""
+    """A named folder of results and, for a grid, its axes and further ones."""
 
     name: Slug | None = Field(
         description="the folder under output_dir (at most 100 letters, digits, '.', '_', '-'), or "
@@ -318,21 +440,37 @@ class Experiment(Section):
     )
     datasets: Slugs = Field(description="a list of dataset choices; empty: the one of dataset=")
     strategies: Slugs = Field(description="a list of strategy choices; empty: the one of strategy=")
+    situations: Slugs = Field(
+        default=(), description="a list of situation choices, for a grid of stage=practice"
+    )
+    methods: Slugs = Field(
+        default=(), description="a list of method choices, for a grid of stage=practice"
+    )
     seeds: Seeds = Field(description="a list of whole numbers from 0; empty: the one of seed=")
     vary: dict[str, Values] | None = Field(
         description="null, or further axes of a grid, such as {boosting.trees:[10,100]}; keys of "
-        "boosting, strategy, initial, audit.trees, audit.depth or dataset.test_size"
+        "boosting, strategy, initial, audit.trees, audit.depth, dataset.test_size or method.options"
+    )
+    sample: int | None = Field(
+        default=None,
+        ge=1,
+        description="how many combinations of experiment.vary are drawn at random, or null for all",
     )
 
     @model_validator(mode="after")
     def _axes_go_together(self) -> Experiment:
-        axes = (self.datasets, self.strategies, self.seeds)
+        practice = (self.situations, self.methods)
+        what = practice if any(practice) else (self.strategies,)
+        axes = (self.datasets, *what, self.seeds)
         if any(axes) and not all(axes):
             raise ValueError(
                 "experiment: datasets, strategies and seeds must all be given for a grid, "
-                "or all be empty for one run"
+                "or all be empty for one run (of stage=practice: datasets, situations, methods and "
+                "seeds)"
             )
-        for axis in ("datasets", "strategies", "seeds"):
+        if any(practice) and self.strategies:
+            raise ValueError("experiment: has strategies, or situations and methods, not both")
+        for axis in ("datasets", "strategies", "situations", "methods", "seeds"):
             values = getattr(self, axis)
             if len(set(values)) != len(values):
                 raise ValueError(f"experiment.{axis}={list(values)}: must not repeat a value")
@@ -363,6 +501,11 @@ class Experiment(Section):
     def is_grid(self) -> bool:
         """Whether this describes many runs rather than one."""
         return bool(self.seeds)
+
+    @property
+    def is_practice(self) -> bool:
+        """Whether it is a grid of stage=practice."""
+        return bool(self.methods)
 
 
 class Grid(Section):
@@ -422,14 +565,14 @@ class Config(Section):
 
     stage: Literal[
         "run", "reproduce", "report", "readings", "figures", "compare", "validate", "theory",
-        "oracle", "audit", "fetch", "preprocess", "table1",
+        "oracle", "practice", "audit", "fetch", "preprocess", "table1",
     ] = Field(
         description="one of run, reproduce (a grid's runs and report), report (from stored runs), "
         "readings (the paper's grid under every reading), figures (from a parquet alone), compare "
         "(experiments side by side), validate (the error of the settings on folds of the training "
         "rows, for a sweeper), theory (the theorems as checks), oracle (trees per round and the "
-        "gap), audit (of a file's predictions, or of a grid's initial forests), fetch, preprocess, "
-        "table1"
+        "gap), practice (corrections of a model beside each other, on held-out rows), audit (of a "
+        "file's predictions, or of a grid's initial forests), fetch, preprocess, table1"
     )  # fmt: skip
     dataset: Dataset
     strategy: Strategy
@@ -439,6 +582,8 @@ class Config(Section):
     seed: Seed = Field(description="a whole number from 0 to 2**32 - 1")
     boosting: Boosting
     initial: Initial
+    situation: Situation
+    method: Method
     grid: Grid
     figures: Figures
     compare: Compare
@@ -448,7 +593,7 @@ class Config(Section):
     )
 
 
-GROUPS = ("dataset", "strategy", "engine", "audit", "experiment")
+GROUPS = ("dataset", "strategy", "engine", "audit", "experiment", "situation", "method")
 
 
 def leaves(model: type[Section] = Config, prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ from sklearn.model_selection import train_test_split
 
 from pipeline.boosting.arrays import Floats, Ints
 from pipeline.boosting.encoding import Encoding
-from pipeline.boosting.frames import columns_of
+from pipeline.boosting.frames import MISSING, Numbers, columns_of, word
 from pipeline.config.schema import Dataset
 from pipeline.datasets.canonical import is_number
 from pipeline.datasets.sources import RawTable
@@ -44,6 +44,15 @@ class Design:
     covariates: tuple[str, ...]
     data_sha256: str
 
+    def features_of(self, covariate: str) -> Ints:
+        """The columns of X that a covariate became: itself, or the indicators of its levels."""
+        own = [
+            j
+            for j, name in enumerate(self.feature_names)
+            if name == covariate or name.startswith(f"{covariate}=")
+        ]
+        return np.array(own, dtype=np.int64)
+
 
 @dataclass(frozen=True)
 class Split:
@@ -59,7 +68,7 @@ def preprocess(table: RawTable, dataset: Dataset) -> Design:
     """The design matrix, target and feature names of a raw table."""
     frame = table.frame
     _require_columns(frame, (*table.target, *dataset.drop), dataset)
-    y = _target(frame, table.target)
+    y = _target(frame, table.target, dataset.positive)
     covariates = [c for c in frame.columns if c not in {*table.target, *dataset.drop}]
     if not covariates:
         raise DataError(f"{dataset.label}: no covariate is left beside the target")
@@ -118,7 +127,9 @@ def split_rows(n: int, dataset: Dataset, seed: int) -> tuple[Ints, Ints]:
     return train, test
 
 
-def _target(frame: pd.DataFrame, columns: tuple[str, ...]) -> Floats:
+def _target(frame: pd.DataFrame, columns: tuple[str, ...], positive: str | None) -> Floats:
+    if positive is not None:
+        return _flags(frame[columns[0]], positive)
     for name in columns:
         if not is_number(frame[name]):
             raise DataError(f"dataset.target={name}: must be a numeric column; it holds text")
@@ -131,6 +142,25 @@ def _target(frame: pd.DataFrame, columns: tuple[str, ...]) -> Floats:
         )
     _check_scale(y, "+".join(columns))
     return y
+
+
+def _flags(column: pd.Series[Any], positive: str) -> Floats:
+    """1 where a column holds a value, as it is written, and 0 elsewhere."""
+    (found,) = columns_of(column.to_frame())
+    if isinstance(found, Numbers):
+        values, codes = np.unique(found.cells, return_inverse=True)
+        levels = tuple(MISSING if np.isnan(v) else word(v) for v in values)
+    else:
+        levels, codes = found.levels, found.codes
+    if MISSING in levels:
+        raise DataError(f"dataset.target={column.name}: some rows have no target")
+    if positive not in levels or len(levels) < 2:
+        have = ", ".join(levels[:12]) + (", …" if len(levels) > 12 else "")
+        raise DataError(
+            f"dataset.positive={positive}: must be one of several values of {column.name}, which "
+            f"has {have}"
+        )
+    return (codes == levels.index(positive)).astype(np.float64)
 
 
 def _check_scale(y: Floats, name: str) -> None:

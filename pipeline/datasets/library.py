@@ -11,7 +11,7 @@ from pipeline.datasets.manifest import manifest
 from pipeline.datasets.sources import RawTable, fetch
 
 # What a table depends on; the rest is what becomes of it.
-_ORIGIN = {"name", "source", "id", "server", "path", "target", "drop"}
+_ORIGIN = {"name", "table", "source", "id", "server", "path", "target", "drop"}
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Library:
 
         (A user's own file or server is looked at even if it is called like a dataset of the paper.)
         """
-        spec = manifest().get(dataset.label)
+        spec = manifest().get(dataset.table_name)
         shipped = spec is not None and dataset.source in {"bundled", "sklearn"}
         if spec and shipped:
             return spec.content_sha256

@@ -38,7 +38,7 @@ class RawTable:
 
 def fetch(dataset: Dataset, cache: Path = CACHE) -> RawTable:
     """The canonical table of a dataset; nothing is written unless it came from OpenML."""
-    spec = manifest().get(dataset.label)
+    spec = manifest().get(dataset.table_name)
     target = dataset.target_columns
     if dataset.source == "openml":
         frame, default_target, origin = openml.read(dataset, spec, cache)
@@ -47,9 +47,9 @@ def fetch(dataset: Dataset, cache: Path = CACHE) -> RawTable:
         path = Path(str(dataset.path)).expanduser()
         frame, origin = _from_file(path), f"file {path.name}"
     elif dataset.source == "sklearn":
-        frame, origin = _from_sklearn(dataset.label), "scikit-learn"
+        frame, origin = _from_sklearn(dataset.table_name), "scikit-learn"
     else:
-        frame, origin = read_bundled(dataset.label), "bundled snapshot"
+        frame, origin = read_bundled(dataset.table_name), "bundled snapshot"
     if frame.empty:
         raise DataError(f"{origin}: has no rows")
     table = canonicalise(frame, spec, dataset.drop)

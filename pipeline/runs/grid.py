@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pipeline import files
 from pipeline.config.schema import Config, Grid
@@ -22,7 +22,7 @@ from pipeline.runs import tasks
 from pipeline.runs.compilation import compile_kernels
 from pipeline.runs.plan import Plan
 from pipeline.runs.progress import GridProgress, Progress, RoundsProgress
-from pipeline.runs.store import CorruptRun, RunId, RunStore, clear_errors
+from pipeline.runs.store import CorruptRun, Initial, RunId, RunStore, clear_errors
 from pipeline.runs.tasks import Failure, Outcome, Task
 from pipeline.runs.workers import Workers, open_workers
 
@@ -61,7 +61,7 @@ def run_plan(plan: Plan) -> Summary:
     compile_kernels()
     designs = {t.dataset: plan.library.design(t.configs[0].dataset) for t in missing}
     sizes = {name: tasks.size(design) for name, design in designs.items()}
-    driver = _Driver(store, _progress(plan, found, sizes), sizes, plan.n_runs)
+    driver = _Driver(store, _progress(plan, found, sizes), sizes, plan.n_runs, plan.cost)
     missing.sort(key=lambda task: -driver.cost(task.configs[0]))
     driver.run(missing, plan.config.grid, designs)
     if driver.failed:
@@ -88,7 +88,7 @@ def _missing(plan: Plan) -> tuple[list[Task], int]:
                 told.add(why)
                 log.info("stored runs such as %s differ: %s", run_id, why)
         if absent:
-            missing.append(Task(tuple(absent), task.data_sha256))
+            missing.append(replace(task, configs=tuple(absent)))
     return missing, found
 
 
@@ -132,6 +132,7 @@ class _Driver:
     progress: Progress
     sizes: Mapping[str, float]
     total: int
+    cost_of: Callable[[Config, float], float]
     computed: int = 0
     found: int = 0
     run_seconds: float = 0.0
@@ -139,7 +140,7 @@ class _Driver:
 
     def cost(self, *configs: Config) -> float:
         """A guess of the time of these runs."""
-        return sum(tasks.cost(c, self.sizes[c.dataset.label]) for c in configs)
+        return sum(self.cost_of(c, self.sizes[c.dataset.label]) for c in configs)
 
     def run(self, missing: Sequence[Task], grid: Grid, designs: Mapping[str, Design]) -> None:
         """Open workers and compute ``missing``; Ctrl-C stops them in order."""
@@ -178,7 +179,7 @@ class _Driver:
                 remaining = self._still_missing(task)
                 if remaining is None:
                     continue
-                initial = self.store.load_initial(task.dataset, task.seed, task.initial_key)
+                initial = self._initial(remaining)
                 under_way[workers.submit(remaining, initial)] = (remaining, attempt)
             done, _ = wait(under_way, timeout=LOOK_UP, return_when=FIRST_COMPLETED)
             if interrupted():
@@ -199,6 +200,11 @@ class _Driver:
                 else:
                     self._keep(task, outcome)
 
+    def _initial(self, task: Task) -> Initial | None:
+        if not task.keeps_initial:
+            return None
+        return self.store.load_initial(task.dataset, task.seed, task.initial_key)
+
     def _still_missing(self, task: Task) -> Task | None:
         """Another grid on the same store may have finished some of it meanwhile."""
         configs = tuple(
@@ -209,7 +215,7 @@ class _Driver:
             self.found += n_found
             done = self.cost(*task.configs) - self.cost(*configs)
             self.progress.found(task.dataset, n_found, done)
-        return Task(configs, task.data_sha256) if configs else None
+        return replace(task, configs=configs) if configs else None
 
     def _keep(self, task: Task, outcome: Outcome) -> None:
         if outcome.initial is not None:

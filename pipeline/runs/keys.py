@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeline.boosting.algorithm import round_seed
-from pipeline.config.schema import Config
+from pipeline.config.schema import Config, Dataset
 from pipeline.runs.strategies import strategy_key
 
 # Bump by hand when the same config starts to give other numbers; stored runs then count as stale.
@@ -28,12 +28,18 @@ _AUDIT = {"reading", "also", "trees", "depth"}
 Key = dict[str, Any]
 
 
+def dataset_key(dataset: Dataset) -> Key:
+    """What becomes of a table."""
+    key = _jsonable(dataset.model_dump(include=_PREPROCESSING))
+    return key if dataset.positive is None else key | {"positive": dataset.positive}
+
+
 def initial_key(config: Config, data_sha256: str) -> Key:
     """All that f_0 depends on."""
     return {
         "numerics": NUMERICS,
         "data": data_sha256,
-        "dataset": _jsonable(config.dataset.model_dump(include=_PREPROCESSING)),
+        "dataset": dataset_key(config.dataset),
         "seed": config.seed,
         "initial": config.initial.model_dump(),
     }

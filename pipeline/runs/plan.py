@@ -16,7 +16,7 @@ from pipeline.runs.engines import engine_of
 from pipeline.runs.keys import ground_key, key_hash, run_key
 from pipeline.runs.store import RunId, RunStore
 from pipeline.runs.strategies import labels_of, rescaling_of
-from pipeline.runs.tasks import Task
+from pipeline.runs.tasks import Task, cost
 
 PAPER, OWN = "paper", "own"  # where runs go that name no experiment
 RESERVED = ("audit", "compare", "figures", "tune")  # what stages write beside experiments
@@ -81,6 +81,10 @@ class Plan:
             for seed in self.seeds:
                 yield Task(tuple(c.model_copy(update={"seed": seed}) for c in configs), digest)
 
+    def cost(self, config: Config, size: float) -> float:
+        """A guess of a run's time on a table of some `tasks.size`."""
+        return cost(config, size)
+
     def run_ids(self) -> list[RunId]:
         """The places of all runs, without computing anything."""
         return [task.run_id(config) for task in self.tasks() for config in task.configs]
@@ -88,10 +92,18 @@ class Plan:
 
 def make_plan(config: Config, overrides: Sequence[str] = (), *, beside: bool = False) -> Plan:
     """The plan of a command whose ``overrides`` compose to ``config``."""
-    if config.experiment.is_grid:
+    if config.experiment.is_practice != (config.stage == "practice") and config.experiment.is_grid:
+        raise ConfigError(
+            f"stage={config.stage}: needs a grid of strategies, such as experiment=paper"
+            if config.experiment.is_practice
+            else "stage=practice: needs a grid of situations and methods, such as "
+            "experiment=practice"
+        )
+    if config.experiment.is_grid and not config.experiment.is_practice:
         pairs, seeds = load_pairs(config, overrides), config.experiment.seeds
     else:
-        pairs, seeds = {(config.dataset.label, config.strategy.label): config}, (config.seed,)
+        pairs = {(config.dataset.label, config.strategy.label): config}
+        seeds = config.experiment.seeds or (config.seed,)
     engine_of(config)  # it may not be installed
     _check_strategies(pairs)
     store = RunStore(_folder(config))

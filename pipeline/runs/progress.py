@@ -83,6 +83,7 @@ class GridProgress:
         self.last = ""
         self.live = sys.stderr.isatty()
         self.logged = time.monotonic()
+        self.unsaid = False
         self.bar: tqdm[None] | None = None
 
     def begin(self, cost: float) -> None:
@@ -105,8 +106,7 @@ class GridProgress:
         """See `Progress`."""
         self.count += 1
         self.per_dataset[run_id.dataset] += 1
-        last = run.rounds.iloc[-1]
-        self.last = f"{run_id}: train MSE {last['mse_train']:.4g}, test MCE {last['mce_test']:.4g}"
+        self.last = f"{run_id}: {run.headline}"
         self._spend(cost)
 
     def found(self, dataset: str, n: int, cost: float) -> None:
@@ -122,8 +122,14 @@ class GridProgress:
 
     def tick(self) -> None:
         """See `Progress`."""
-        if self.live and self.bar is not None:
+        if self.bar is None:
+            return
+        if self.live:
             self.bar.refresh()
+        elif self.unsaid and (
+            time.monotonic() - self.logged > LOG_EVERY or self.count == self.total
+        ):
+            self._log()
 
     def say(self, line: str) -> None:
         """See `Progress`."""
@@ -131,18 +137,23 @@ class GridProgress:
 
     def close(self) -> None:
         """See `Progress`."""
-        if self.bar is not None:
-            self.bar.close()
+        if self.bar is None:
+            return
+        if not self.live and self.unsaid:
+            self._log()
+        self.bar.close()
 
     def _spend(self, cost: float) -> None:
         if self.bar is None:
             return
         self.bar.update(cost)
         self._describe()
-        now = time.monotonic()
-        if not self.live and (now - self.logged > LOG_EVERY or self.count == self.total):
-            self.logged = now
-            self.say(str(self.bar))
+        self.unsaid = True
+
+    def _log(self) -> None:
+        """A line; not in the midst of a task's runs, when the time left would be nonsense."""
+        self.logged, self.unsaid = time.monotonic(), False
+        self.say(str(self.bar))
 
     def _describe(self) -> None:
         if self.bar is not None:

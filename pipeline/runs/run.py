@@ -44,6 +44,12 @@ class Run:
     rounds: pd.DataFrame
     record: dict[str, Any]
 
+    @property
+    def headline(self) -> str:
+        """How it ended, for a progress bar."""
+        last = self.rounds.iloc[-1]
+        return f"train MSE {last['mse_train']:.4g}, test MCE {last['mce_test']:.4g}"
+
 
 class CommonGround:
     """All that the strategies of one (dataset, seed) share."""

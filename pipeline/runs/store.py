@@ -90,9 +90,9 @@ class Initial:
 class RunStore:
     """The runs of one experiment's folder."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, runs: str = "runs") -> None:
         self.root = root
-        self.runs = root / "runs"
+        self.runs = root / runs  # those of another kind have another name
 
     # -- runs ---------------------------------------------------------------------------------
 

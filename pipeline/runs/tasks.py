@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,10 +20,15 @@ from pipeline.runs.store import Initial, RunId
 
 @dataclass(frozen=True)
 class Task:
-    """Some strategies of one (dataset, seed)."""
+    """Some strategies of one (dataset, seed).
+
+    keeps_initial : whether f_0 is stored apart, for other strategies.
+    """
 
     configs: tuple[Config, ...]
     data_sha256: str
+
+    keeps_initial: ClassVar[bool] = True
 
     @property
     def dataset(self) -> str:
@@ -44,9 +51,30 @@ class Task:
             self.dataset, config.strategy.label, self.seed, run_key(config, self.data_sha256)
         )
 
+    def compute(
+        self, design: Design, initial: Initial | None, on_round: run.OnRound = run.unheard
+    ) -> Outcome:
+        """All of its runs; one that fails does not harm the others."""
+        started = time.perf_counter()
+        try:
+            ground = run.CommonGround(self.configs[0], design, initial)
+        except Exception as error:
+            return Outcome((Failure.of(error),) * len(self.configs))
+        runs = tuple(tried(lambda c: run.run(c, ground, on_round), c) for c in self.configs)
+        fitted = ground.initial if initial is None else None
+        return Outcome(runs, fitted, time.perf_counter() - started)
+
     def __str__(self) -> str:
         """For logs."""
         return f"{self.dataset} seed={self.seed}"
+
+
+def tried(compute: Callable[[Config], run.Run], config: Config) -> run.Run | Failure:
+    """The run of a config, or why there is none."""
+    try:
+        return compute(config)
+    except Exception as error:
+        return Failure.of(error)
 
 
 @dataclass(frozen=True)
@@ -75,25 +103,6 @@ class Outcome:
     runs: tuple[run.Run | Failure, ...]
     initial: Initial | None = None
     seconds: float = 0.0
-
-
-def compute(
-    task: Task, design: Design, initial: Initial | None, on_round: run.OnRound = run.unheard
-) -> Outcome:
-    """All runs of a task; one that fails does not harm the others."""
-    started = time.perf_counter()
-    try:
-        ground = run.CommonGround(task.configs[0], design, initial)
-    except Exception as error:
-        return Outcome((Failure.of(error),) * len(task.configs))
-    runs: list[run.Run | Failure] = []
-    for config in task.configs:
-        try:
-            runs.append(run.run(config, ground, on_round))
-        except Exception as error:
-            runs.append(Failure.of(error))
-    fitted = ground.initial if initial is None else None
-    return Outcome(tuple(runs), fitted, time.perf_counter() - started)
 
 
 AUDIT_IN_TREES = 50  # a round's audit takes about as long as this many of its trees

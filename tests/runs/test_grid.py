@@ -302,7 +302,7 @@ def test_two_grids_on_one_store_do_not_harm_each_other(serial, tmp_path, start, 
 
 
 def test_runs_finished_by_somebody_else_meanwhile_are_not_computed(serial, tmp_path, monkeypatch):
-    real, calls = tasks.compute, []
+    real, calls = tasks.Task.compute, []
 
     def others_finish_all(task, design, initial, on_round):
         calls.append(task)
@@ -312,7 +312,7 @@ def test_runs_finished_by_somebody_else_meanwhile_are_not_computed(serial, tmp_p
             )
         return real(task, design, initial, on_round)
 
-    monkeypatch.setattr(tasks, "compute", others_finish_all)
+    monkeypatch.setattr(tasks.Task, "compute", others_finish_all)
     run_here(tmp_path)
     assert len(calls) == 1
 

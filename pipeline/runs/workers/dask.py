@@ -227,11 +227,10 @@ def _compute_there(code: str, design: bytes, work: bytes) -> tuple[str, bytes]:
     if held != code:
         return held, b""
     from pipeline.runs.strategies import provided
-    from pipeline.runs.tasks import compute
 
     task, initial, sources = pickle.loads(work)
     with provided(sources):
-        outcome = pickle.dumps(compute(task, pickle.loads(design), initial))
+        outcome = pickle.dumps(task.compute(pickle.loads(design), initial))
     return worker.mcboost_code, outcome
 
 

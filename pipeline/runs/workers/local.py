@@ -11,7 +11,6 @@ from contextlib import contextmanager
 
 from pipeline.datasets.design import Design
 from pipeline.interrupts import follow
-from pipeline.runs import tasks
 from pipeline.runs.run import OnRound
 from pipeline.runs.store import Initial
 from pipeline.runs.tasks import Outcome, Task
@@ -51,7 +50,7 @@ class _InThisProcess:
     def submit(self, task: Task, initial: Initial | None) -> Future[Outcome]:
         future: Future[Outcome] = Future()
         design = self.designs[task.dataset]
-        future.set_result(tasks.compute(task, design, initial, self.on_round))
+        future.set_result(task.compute(design, initial, self.on_round))
         return future
 
     def trouble(self) -> str | None:
@@ -108,4 +107,4 @@ def _become_worker(designs: dict[str, Design], driver: int) -> None:
 
 
 def _compute_here(task: Task, initial: Initial | None) -> Outcome:
-    return tasks.compute(task, _designs_here[task.dataset], initial)
+    return task.compute(_designs_here[task.dataset], initial)
