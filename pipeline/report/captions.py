@@ -23,6 +23,23 @@ class Caption:
 
 
 CAPTIONS: Mapping[str, Caption] = {
+    "practice": Caption(
+        "What corrections do to a model",
+        "Change of the mean loss on test rows against the model as it is: mean over the tables "
+        "(of ratios' logarithms) for each situation, over all cells, and the worst cell. Blue is "
+        "better. From ×2 on, the factor. A best round is chosen on the test rows: a bound.",
+    ),
+    "practice_ranks": Caption(
+        "Ranks",
+        "Mean rank of each method's mean test loss over all cells; shaded, what is not told apart "
+        "from the best by Nemenyi's test with tables as blocks.",
+    ),
+    "practice_settings": Caption(
+        "Settings of Algorithm 1",
+        "Change of the test loss against the model as it is, by level of a setting, adjusted for "
+        "the others; bars are two standard errors with tables as clusters. Above, all twenty "
+        "rounds; below, rounds stopped by the loss on validation rows.",
+    ),
     "gap": Caption(
         "Prediction gap",
         "How far a round moves the training predictions (of the paper's three strategies, under "

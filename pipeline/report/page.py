@@ -27,6 +27,7 @@ from pipeline.report.chapter import Chapter
 from pipeline.report.charts import Charts, make_charts
 from pipeline.report.oracle import OracleChapter
 from pipeline.report.picture import Picture
+from pipeline.report.practice import PracticeChapter
 from pipeline.report.statements import ReadingsChapter
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -99,7 +100,8 @@ class Provenance:
 class Contents:
     """All that a page is made from.
 
-    again : the commands that make it.  claims, readings, theory, oracle : of a replication alone.
+    again : the commands that make it.  claims, readings, theory, oracle, practice : of a
+    replication alone.
     """
 
     scope: Scope
@@ -112,6 +114,7 @@ class Contents:
     readings: ReadingsChapter | None
     theory: Chapter | None
     oracle: OracleChapter | None
+    practice: PracticeChapter | None
     wall_seconds: float | None
 
 
@@ -141,6 +144,7 @@ class Page:
     readings: ReadingsChapter | None
     theory: Chapter | None
     oracle: OracleChapter | None
+    practice: PracticeChapter | None
     provenance: Provenance
 
 
@@ -175,6 +179,7 @@ def make_page(parts: Contents) -> Page:
         readings=parts.readings,
         theory=parts.theory,
         oracle=parts.oracle,
+        practice=parts.practice,
         provenance=Provenance.of(records),
     )
 
@@ -189,6 +194,7 @@ def _contents(parts: Contents) -> list[tuple[str, str]]:
         ("noise", "Is there anything to calibrate?"),
         ("table1", "Table 1" if parts.claims else ""),
         ("readings", "How the paper may be read" if parts.claims else ""),
+        ("practice", "Practice: does it help, against whom, and when?" if parts.practice else ""),
         ("oracle-chapter", "What sets the rate of the gaps?" if parts.oracle else ""),
         ("theory", "Theory: statements as checks" if parts.theory else ""),
         ("provenance", "Provenance"),

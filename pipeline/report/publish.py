@@ -20,7 +20,7 @@ from pipeline.analysis.scope import Scope, scope_of
 from pipeline.analysis.style import STRATEGIES, plain, save, styled
 from pipeline.analysis.summaries import summary_table
 from pipeline.config.compose import varied
-from pipeline.report import errata, statements
+from pipeline.report import errata, practice, statements
 from pipeline.report.chapter import Chapter, make_chapter
 from pipeline.report.oracle import OracleChapter
 from pipeline.report.page import Contents, make_page, render
@@ -72,6 +72,7 @@ def publish(plan: Plan, evidence: Evidence, wall_seconds: float | None = None) -
         readings=judged.readings,
         theory=_theory(folder / "theory", evidence) if papers else None,
         oracle=_oracle(plan, folder) if papers else None,
+        practice=practice.make_chapter(plan.store.root.parent, folder) if judged.claims else None,
         wall_seconds=wall_seconds,
     )
     write_settings(plan, folder)

@@ -1,0 +1,1 @@
+"""What the runs of ``stage=practice`` say: effects, ranks, settings, statements, figures."""
