@@ -61,6 +61,22 @@ oracle: setup ## what sets the rate of the gaps? 10 to 3,000 trees per round (a 
 	$(RUN) -m pipeline experiment=oracle_rows stage=oracle $(ARGS)
 	@test ! -f outputs/paper/report.html || $(RUN) -m pipeline experiment=paper stage=report
 
+practice: setup ## is correcting a model worth it? 18 methods in 7 situations (an hour); adds a chapter
+	@$(INSTALL) -e '.[lightgbm,peers]'
+	$(RUN) -m pipeline experiment=practice stage=practice $(ARGS)
+	@test ! -f outputs/paper/report.html || $(RUN) -m pipeline experiment=paper stage=report
+
+practice-settings: setup ## which settings matter, and what tuning brings (a quarter of an hour)
+	@$(INSTALL) -e '.[lightgbm,peers]'
+	$(RUN) -m pipeline experiment=practice_settings stage=practice $(ARGS)
+	$(RUN) -m pipeline experiment=practice_defaults stage=practice $(ARGS)
+	$(RUN) -m pipeline experiment=practice_tuned stage=practice $(ARGS)
+	@test ! -f outputs/paper/report.html || $(RUN) -m pipeline experiment=paper stage=report
+
+practice-smoke: setup ## the same on three small tables and two seeds, within two minutes
+	@$(INSTALL) -e '.[lightgbm,peers]'
+	$(RUN) -m pipeline experiment=practice_smoke stage=practice $(ARGS)
+
 audit: setup ## where are the initial forests wrong? outputs/paper/audit.html
 	$(RUN) -m pipeline experiment=paper stage=audit $(ARGS)
 
@@ -106,10 +122,6 @@ bench: setup ## speed of the exact engine against scikit-learn, LightGBM and XGB
 	$(RUN) scripts/bench.py grid
 	$(RUN) scripts/bench.py audit
 
-safety: setup ## do the estimators' defaults ever make a model worse? twelve tables (a few minutes)
-	@$(INSTALL) -e '.[bench]'
-	$(RUN) scripts/safety.py $(ARGS)
-
 parity: setup ## all rounds of the exact engine against scikit-learn (half an hour)
 	$(RUN) scripts/parity.py
 
@@ -127,4 +139,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup setup-dev reproduce smoke figures readings tune theory oracle audit reference check-reference test simulations test-quick lint format table1 verify-data bench safety parity attack lock clean
+.PHONY: help setup setup-dev reproduce smoke figures readings tune theory oracle practice practice-settings practice-smoke audit reference check-reference test simulations test-quick lint format table1 verify-data bench parity attack lock clean

@@ -10,12 +10,14 @@ from pathlib import Path
 # What the report links to lies beside it as in the run's folder.
 OF_PAPER = (
     "report.html", "rounds.parquet", "claims.json", "table1.csv", "noise.csv", "summary.csv",
-    "readings.csv", "audit.html", "theory/errata.html", "theory/errata.md",
+    "readings.csv", "audit.html", "theory/errata.html", "theory/errata.md", "practice_changes.csv",
 )  # fmt: skip
+PRACTICE = ("practice", "practice_tuned", "practice_settings", "practice_defaults")
 RENAMED = {
     "paper/theory/findings.json": "theory_findings.json",
     "oracle/oracle.csv": "oracle.csv",
     "oracle_rows/oracle.csv": "oracle_rows.csv",
+    **{f"{name}/practice.parquet": f"{name}.parquet" for name in PRACTICE},
 }
 FIGURES = ("png", "pdf", "csv")
 
