@@ -1,4 +1,6 @@
-"""Algorithm 1 of the paper as a library; knows nothing of files, Hydra or reports."""
+"""Algorithm 1 of the paper as a library; knows nothing of Hydra or reports."""
+
+from typing import Any
 
 from pipeline.boosting import caching  # noqa: F401  # before anything that loads numba
 from pipeline.boosting.audit import Assessment, Auditor, multicalibration_error
@@ -15,6 +17,7 @@ __all__ = [
     "Assessment",
     "AuditResult",
     "Auditor",
+    "DaskMulticalibrationBoostingRegressor",
     "ExactRandomForestRegressor",
     "MulticalibrationBoostingClassifier",
     "MulticalibrationBoostingRegressor",
@@ -25,3 +28,12 @@ __all__ = [
     "audit_predictions",
     "multicalibration_error",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What needs an extra is loaded when it is asked for."""
+    if name == "DaskMulticalibrationBoostingRegressor":
+        from pipeline.boosting.distributed.estimator import DaskMulticalibrationBoostingRegressor
+
+        return DaskMulticalibrationBoostingRegressor
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

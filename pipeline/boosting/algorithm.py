@@ -62,13 +62,13 @@ def boost(
     for t in range(n_rounds):
         ensemble, h = fit_round(t, f, y - f)
         phi = f + eta * h
-        weight = _finite(rescaling.weight(t, y, phi, *of_rows), rescaling, t)
+        weight = finite_weight(rescaling.weight(t, y, phi, *of_rows), rescaling, t)
         following = weight * phi
         yield Step(t, ensemble, weight, following, norm(following - f, row_weights))
         f = following
 
 
-def _finite(weight: object, rescaling: Rescaling, t: int) -> float:
+def finite_weight(weight: object, rescaling: Rescaling, t: int) -> float:
     """A weight as a number; a strategy of one's own may give anything."""
     try:
         number = float(weight)  # type: ignore[arg-type]

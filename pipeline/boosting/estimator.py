@@ -31,7 +31,7 @@ from tqdm import tqdm
 from pipeline.boosting.algorithm import Round, Step, advance, boost, round_seed
 from pipeline.boosting.arrays import Floats, Ints
 from pipeline.boosting.encoding import Encoding, check_levels
-from pipeline.boosting.engines import TreeSettings, make_engine
+from pipeline.boosting.engines import NATIVE, TreeSettings, make_engine
 from pipeline.boosting.folds import Parts, folds, one_part
 from pipeline.boosting.frames import columns_of
 from pipeline.boosting.initial import FORESTS, paper_forest
@@ -165,7 +165,8 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         start = self._start(seed)
         if rows.given is None:
             start.check()
-        self._sees_matrix, self._eta = start.encoded, self.eta  # later changes are for the next fit
+        self._init_sees = "table" if start.view is None else "indicators"
+        self._eta = self.eta  # later changes are for the next fit
         if X_val is not None:
             part = self._rows(X_val, y_val, sample_weight_val, initial_prediction_val, reset=False)
             if (rows.given is None) != (part.given is None):
@@ -276,14 +277,37 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         return _Fit(self, rows, started, settings, n_rounds, seed)
 
     def _keep(self, fit: _Fit, choice: Choice) -> Self:
-        self.init_ = fit.started.init
-        self.steps_ = tuple(fit.rounds)
+        return self._hold(fit.started.init, fit.rounds, fit.losses, choice)
+
+    def _hold(
+        self, init: Any, rounds: Sequence[Round], losses: Sequence[float], choice: Choice
+    ) -> Self:
+        self.init_ = init
+        self.steps_ = tuple(rounds)
         self.weights_ = np.array([step.weight for step in self.steps_])
         self.gaps_ = np.array([step.gap for step in self.steps_])
-        self.losses_ = np.array(fit.losses)
+        self.losses_ = np.array(losses)
         self.best_round_ = choice.best_round
         self.validation_scores_ = choice.scores
         return self
+
+    def hold_elsewhere_fitted(
+        self,
+        encoding: Encoding,
+        init: Any,
+        rounds: Sequence[Round],
+        losses: Sequence[float],
+        choice: Choice,
+    ) -> Self:
+        """Become a fitted model of rounds that were fitted elsewhere.
+
+        init : predicts from the trees' matrix.
+        """
+        self.encoding_ = encoding
+        self.n_features_in_ = len(encoding.codes)
+        self.feature_names_in_ = np.array([code.name for code in encoding.codes], dtype=object)
+        self._init_sees, self._eta = "matrix", self.eta
+        return self._hold(init, rounds, losses, choice)
 
     def _shown(self, steps: Iterator[Any], total: int, doing: str) -> Iterator[Any]:
         return iter(tqdm(steps, doing, total, disable=not self.verbose, leave=False))
@@ -297,11 +321,11 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
             columns = columns_of(X)
             if reset:
                 check_levels(columns)
-                self.encoding_ = Encoding.learn(columns)
+                self.encoding_ = Encoding.learn(columns, native=self.engine in NATIVE)
             return X, self.encoding_.encode(columns)
         table = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
         if reset:
-            self.encoding_ = Encoding.learn(table)
+            self.encoding_ = Encoding.learn(table, native=self.engine in NATIVE)
         return table, self.encoding_.encode(table)
 
     def _rows(
@@ -352,7 +376,7 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         return Start(
             init,
             cv,
-            self.init is None,
+            self.encoding_.expanded if self.init is None else None,
             self._is_classifier,
             seed,
             self._scores_of,
@@ -370,7 +394,10 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 "initial_prediction: is needed, because this model was fitted with one"
             )
-        return self._scores_of(self.init_, design if self._sees_matrix else table)
+        seen = {"table": table, "matrix": design}.get(self._init_sees)
+        return self._scores_of(
+            self.init_, self.encoding_.expanded(design) if seen is None else seen
+        )
 
     # --- predicting -----------------------------------------------------------------------------
 
@@ -461,7 +488,9 @@ class _Fit:
         if self.n_rounds == 0:
             return
         model, rows, loss = self.model, self.rows, self.model._loss
-        engine = make_engine(model.engine, self.settings, n_threads_of(model.n_jobs))
+        engine = make_engine(
+            model.engine, self.settings, n_threads_of(model.n_jobs), model.encoding_.categorical
+        )
         fitter = engine.bind(rows.X, rows.weights)
         for step in boost(
             rows.y,
@@ -540,9 +569,11 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
     tol : float, default=0.0
     refit : bool, default=True
         Whether the chosen number of rounds is fitted to all rows; with "cv" it always is.
-    engine : {"exact", "sklearn"}, default="exact"
-        Who fits the trees, also those of the paper's forest: a compiled kernel, or scikit-learn
-        itself; without sampling the trees are the same.
+    engine : {"exact", "sklearn", "lightgbm", "lightgbm_lossless"}, default="exact"
+        Who fits the trees: a compiled kernel, or scikit-learn itself (without sampling the trees
+        are the same, also those of the paper's forest); or LightGBM's histograms, for tables of
+        many rows, with missing cells and categories left to LightGBM. "lightgbm_lossless" has a
+        bin for every value and grows the exact trees.
     n_jobs : int or None, default=None
         Threads for the paper's forest and for the exact engine's rounds on a large table without
         weights, as in scikit-learn, but not more than there are cores; the result does not depend
@@ -567,8 +598,9 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
 
     Tables may be DataFrames with numbers, flags, categories, words and missing cells. A missing
     number lies below all others; a level that was not there in `fit` has none of its column's
-    indicators. As in scikit-learn's trees, numbers are seen in single precision: those that differ
-    less count as equal, and those beyond 3.4e38 are refused.
+    indicators (with ``engine="lightgbm"``, both go to the side that served missing cells best). As
+    in scikit-learn's trees, numbers are seen in single precision: those that differ less count as
+    equal, and those beyond 3.4e38 are refused.
     """
 
     _loss = SquaredLoss()

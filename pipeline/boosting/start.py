@@ -34,7 +34,7 @@ class Start:
     cv : how training rows get their scores: None, by the predictor fitted to them; a number of
         folds or a splitter, by predictors of the other folds; "oob", by a forest's trees that did
         not draw them; "prefit", by a predictor that is fitted already.
-    encoded : whether the predictor sees the trees' matrix (or the table as it came).
+    view : what the predictor sees of the trees' matrix; None: it sees the table as it came.
     seed : for folds.
     predict : (predictor, table) → its predictions as scores (n,).
     out_of_bag : a fitted forest → its out-of-bag predictions as scores (n,).
@@ -42,7 +42,7 @@ class Start:
 
     init: Any
     cv: Any
-    encoded: bool
+    view: Callable[[Floats], Floats] | None
     is_classifier: bool
     seed: int
     predict: Callable[[Any, Any], Floats]
@@ -119,7 +119,7 @@ class Start:
 
     def table(self, rows: Rows) -> Any:
         """What the predictor sees of rows."""
-        return rows.X if self.encoded else rows.table
+        return rows.table if self.view is None else self.view(rows.X)
 
     def _fitted(self, rows: Rows) -> Any:
         init = clone(self.init)

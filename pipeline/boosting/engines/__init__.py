@@ -15,15 +15,26 @@ ENGINES: dict[str, Callable[[TreeSettings, int], Engine]] = {
 }
 
 
-def make_engine(name: str, settings: TreeSettings, n_threads: int = 1) -> Engine:
-    """The engine called ``name``, which may use some threads for a large table."""
+NATIVE = ("lightgbm",)  # whose trees know missing cells and categories themselves
+
+
+def make_engine(
+    name: str, settings: TreeSettings, n_threads: int = 1, categorical: tuple[int, ...] = ()
+) -> Engine:
+    """The engine called ``name``, which may use some threads for a large table.
+
+    categorical : columns that hold numbers of levels, for an engine that is `NATIVE`.
+    """
     if name not in ENGINES:
         raise ValueError(f"engine={name!r}: must be one of {', '.join(ENGINES)}")
+    if categorical:
+        return LightgbmEngine(settings, n_threads, categorical=categorical)
     return ENGINES[name](settings, n_threads)
 
 
 __all__ = [
     "ENGINES",
+    "NATIVE",
     "Engine",
     "Ensemble",
     "Fitter",

@@ -92,7 +92,7 @@ class LightgbmGrower:
         data = self.data if len(seen) == len(weights) else self.data.subset(seen).construct()
         data.set_label(residual[seen])
         data.set_weight(weights[seen])
-        tree = _lightgbm().train(self.parameters, data, 1)
+        tree = lightgbm_package().train(self.parameters, data, 1)
         self.trees.append(tree)
         return np.concatenate([_leaves(tree, Z) for Z in _blocks(self.fitter.X, self.f)])
 
@@ -116,12 +116,13 @@ class LightgbmFitter:
     n_threads: int
     binned: Any
     seen: NDArray[np.intp] | None
+    categorical: tuple[int, ...]
 
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[LightgbmEnsemble, Floats]:
         """Fit a round; see `Fitter`."""
         data = self._dataset(f, residual)
         parameters = self._parameters(seed) | {"learning_rate": self.settings.learning_rate}
-        booster = _lightgbm().train(parameters, data, self.settings.n_trees)
+        booster = lightgbm_package().train(parameters, data, self.settings.n_trees)
         booster.free_dataset()
         ensemble = LightgbmEnsemble(booster)
         return ensemble, ensemble.predict(self.X, f)
@@ -133,59 +134,57 @@ class LightgbmFitter:
         parameters = self._parameters(seed) | {"learning_rate": 1.0, "boost_from_average": False}
         fitter = self
         if self.seen is not None:
-            fitter = LightgbmEngine(self.settings, self.n_threads, self.bins).bind(self.X)
+            engine = LightgbmEngine(self.settings, self.n_threads, self.bins, self.categorical)
+            fitter = engine.bind(self.X)
         return LightgbmGrower(fitter, f, fitter._dataset(f, np.zeros(len(f))), parameters)
 
     def _dataset(self, f: Floats, residual: Floats) -> Any:
         """(f, X) as bins."""
-        parameters = _binning(self.bins, self.n_threads)
+        parameters = binning(self.bins, self.n_threads)
         weights = self.weights
         if self.seen is not None and weights is not None:
             f, residual, weights = f[self.seen], residual[self.seen], weights[self.seen]
-        column = np.ascontiguousarray(f[:, None])
-        data = _lightgbm().Dataset(column, residual, weight=weights, params=parameters)
-        with warnings.catch_warnings():  # that the raw values are not at hand, which is meant
-            warnings.simplefilter("ignore", UserWarning)
-            return data.construct().add_features_from(self.binned)
+        return with_f(f, residual, self.binned, parameters, weight=weights)
 
     def _parameters(self, seed: int) -> dict[str, Any]:
-        settings = self.settings
-        chosen = {
-            "objective": "regression",
-            "max_depth": settings.max_depth,
-            "num_leaves": 2**settings.max_depth,
-            "min_data_in_leaf": settings.min_samples_leaf,
-            "min_sum_hessian_in_leaf": 0.0,
-            "seed": seed % 2**31,
-            "deterministic": True,
-            "force_col_wise": True,  # the other way adds in an order that depends on threads
-        }
-        if settings.subsample < 1:
-            chosen |= {"bagging_fraction": settings.subsample, "bagging_freq": 1}
-        if settings.max_features < 1:
-            chosen["feature_fraction_bynode"] = settings.max_features
-        return _binning(self.bins, self.n_threads) | chosen
+        return binning(self.bins, self.n_threads) | growing(self.settings, seed)
 
 
 @dataclass(frozen=True)
 class LightgbmEngine:
-    """``engine="lightgbm"``; ``engine="lightgbm_lossless"`` has a bin for every value."""
+    """``engine="lightgbm"``; ``engine="lightgbm_lossless"`` has a bin for every value.
+
+    Missing cells (NaN) go to the better side of each split. ``categorical`` are the columns of X
+    that hold numbers of levels, 0, 1, …: a split of such a column parts sets of levels.
+    """
 
     settings: TreeSettings
     n_threads: int = 1
     bins: Bins = Bins()
+    categorical: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Say at once if it is not installed."""
-        _lightgbm()
+        lightgbm_package()
 
     def bind(self, X: Floats, weights: Floats | None = None) -> LightgbmFitter:
         """See `Engine`."""
-        parameters = _binning(self.bins, self.n_threads)
+        parameters = binning(self.bins, self.n_threads)
         seen = None if weights is None or weights.all() else np.flatnonzero(weights)
         rows = X if seen is None else X[seen]
-        binned = _lightgbm().Dataset(rows, params=parameters, free_raw_data=True).construct()
-        return LightgbmFitter(X, self.settings, weights, self.bins, self.n_threads, binned, seen)
+        binned = (
+            lightgbm_package()
+            .Dataset(
+                rows,
+                params=parameters,
+                categorical_feature=list(self.categorical),
+                free_raw_data=True,
+            )
+            .construct()
+        )
+        return LightgbmFitter(
+            X, self.settings, weights, self.bins, self.n_threads, binned, seen, self.categorical
+        )
 
 
 def lossless(settings: TreeSettings, n_threads: int = 1) -> LightgbmEngine:
@@ -193,7 +192,8 @@ def lossless(settings: TreeSettings, n_threads: int = 1) -> LightgbmEngine:
     return LightgbmEngine(settings, n_threads, LOSSLESS)
 
 
-def _lightgbm() -> Any:
+def lightgbm_package() -> Any:
+    """LightGBM, or an ImportError that says how to get it."""
     try:
         import lightgbm
     except ImportError:
@@ -203,7 +203,8 @@ def _lightgbm() -> Any:
     return lightgbm
 
 
-def _binning(bins: Bins, n_threads: int) -> dict[str, Any]:
+def binning(bins: Bins, n_threads: int) -> dict[str, Any]:
+    """LightGBM's parameters of a table's bins."""
     return {
         "max_bin": bins.most,
         "min_data_in_bin": bins.rows,
@@ -212,6 +213,34 @@ def _binning(bins: Bins, n_threads: int) -> dict[str, Any]:
         "num_threads": n_threads,
         "verbosity": -1,
     }
+
+
+def growing(settings: TreeSettings, seed: int) -> dict[str, Any]:
+    """LightGBM's parameters of a tree."""
+    chosen = {
+        "objective": "regression",
+        "max_depth": settings.max_depth,
+        "num_leaves": 2**settings.max_depth,
+        "min_data_in_leaf": settings.min_samples_leaf,
+        "min_sum_hessian_in_leaf": 0.0,
+        "seed": seed % 2**31,
+        "deterministic": True,
+        "force_col_wise": True,  # the other way adds in an order that depends on threads
+    }
+    if settings.subsample < 1:
+        chosen |= {"bagging_fraction": settings.subsample, "bagging_freq": 1}
+    if settings.max_features < 1:
+        chosen["feature_fraction_bynode"] = settings.max_features
+    return chosen
+
+
+def with_f(f: Floats, label: Floats, binned: Any, parameters: dict[str, Any], **more: Any) -> Any:
+    """(f, X) as bins, from the bins of X; ``more`` goes to LightGBM's Dataset of f."""
+    column = np.ascontiguousarray(f[:, None])
+    data = lightgbm_package().Dataset(column, label, params=parameters, **more)
+    with warnings.catch_warnings():  # that the raw values are not at hand, which is meant
+        warnings.simplefilter("ignore", UserWarning)
+        return data.construct().add_features_from(binned)
 
 
 def _blocks(X: Floats, f: Floats) -> Iterator[Floats]:

@@ -137,7 +137,7 @@ def cluster(grid: Grid, designs: Mapping[str, Design]) -> Iterator[Workers]:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     _require_scheduler(scheduler)
     try:
-        client: Any = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
+        client: Any = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
     except Exception as error:  # each kind of connection has its own
         raise ClusterError(
             f"grid.scheduler={scheduler}: cannot be reached ({type(error).__name__}: {error})"
@@ -291,7 +291,7 @@ class _Package:
 
         payload, code, commit, note = self.payload, self.code, self.commit, provenance.SENT_COMMIT
 
-        class SendPackage(WorkerPlugin):
+        class SendPackage(WorkerPlugin):  # type: ignore[misc]
             name = "mcboost-replication"
 
             def setup(self, worker: Any) -> None:

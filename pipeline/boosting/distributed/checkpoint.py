@@ -1,0 +1,98 @@
+"""The rounds of a fit in a folder, each whole or absent, so that a fit can go on after its end.
+
+fit.json           what the fit is, readable
+round-0000.json    f_0 and its loss; round-0001.json and so on: a round's trees, w_t, gap, loss
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What is kept of a round; of the start, f_0 instead of trees (None: it was given)."""
+
+    loss: float
+    weight: float
+    gap: float
+    model: str | None
+
+
+class Checkpoint:
+    """The rounds kept in ``folder`` of the fit that ``fingerprint`` describes.
+
+    Raises ValueError if the folder holds another fit.
+    """
+
+    def __init__(self, folder: str | Path, fingerprint: Mapping[str, Any]) -> None:
+        self.folder = Path(folder).expanduser()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        ours = json.loads(json.dumps(fingerprint))
+        known = self.folder / "fit.json"
+        if known.exists():
+            theirs = _read(known)
+            if theirs is not None and theirs != ours:
+                differences = "; ".join(_differences(ours, theirs))
+                raise ValueError(f"{self.folder}: holds the rounds of another fit ({differences})")
+        _write(known, ours)
+
+    def __str__(self) -> str:
+        """Its folder."""
+        return str(self.folder)
+
+    def load(self) -> list[Saved]:
+        """The start and the rounds that are there, up to the first that is absent or damaged."""
+        found: list[Saved] = []
+        while True:
+            content = _read(self._place(len(found)))
+            if content is None:
+                return found
+            found.append(Saved(**content))
+
+    def save(self, t: int, saved: Saved) -> None:
+        """Keep round t; 0 is the start."""
+        _write(self._place(t), asdict(saved))
+
+    def _place(self, t: int) -> Path:
+        return self.folder / f"round-{t:04d}.json"
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    text = json.dumps(content, indent=1, sort_keys=True)
+    scratch = path.with_name(f".{path.name}-{os.getpid()}-{uuid.uuid4().hex[:8]}")
+    scratch.write_text(json.dumps({"sha256": _sha256(text), "content": json.loads(text)}, indent=1))
+    scratch.replace(path)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        sealed = json.loads(path.read_text(encoding="utf-8"))
+        text = json.dumps(sealed["content"], indent=1, sort_keys=True)
+        return sealed["content"] if _sha256(text) == sealed["sha256"] else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{name}: {_short(theirs.get(name))} there, {_short(ours.get(name))} here"
+        for name in sorted({*ours, *theirs})
+        if ours.get(name) != theirs.get(name)
+    ]
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,280 @@
+"""Multicalibration gradient boosting on a Dask cluster, for tables that no machine holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_scalar
+from sklearn.utils.validation import check_is_fitted
+from tqdm import tqdm
+
+from pipeline.boosting.arrays import Floats
+from pipeline.boosting.audit import Assessment, Auditor
+from pipeline.boosting.distributed.dask import OnDask, chunks_of, dask_table, is_dask
+from pipeline.boosting.distributed.fit import DistributedFit, DistributedStep, FitSettings
+from pipeline.boosting.distributed.initial import FOREST
+from pipeline.boosting.distributed.parts import Table, parquet_table
+from pipeline.boosting.engines.base import TreeSettings
+from pipeline.boosting.engines.lightgbm import MOST_BINS, Bins
+from pipeline.boosting.estimator import MulticalibrationBoostingRegressor, seed_of
+from pipeline.boosting.losses import SquaredLoss
+from pipeline.boosting.rescaling import Rescaling, resolve
+from pipeline.boosting.rows import Rows
+from pipeline.boosting.stopping import CAUTION_OF_ONE, Choice, choose, judge_of
+
+
+class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Algorithm 1 for regression, fitted by the workers of a Dask cluster.
+
+    Each worker holds a share of the rows: LightGBM's bins of X, a byte a cell, and y and f_t beside
+    them. A round is a training of LightGBM's over all workers. What is fitted is `model_`, a
+    `MulticalibrationBoostingRegressor`, which needs no Dask.
+
+    Parameters
+    ----------
+    n_rounds, eta, rescaling, n_trees, max_depth, learning_rate, min_samples_leaf :
+        As in `MulticalibrationBoostingRegressor`; ``rescaling`` is a name, or one of the library's
+        own strategies.
+    init : {"forest", "mean"}, default="forest"
+        The initial predictor, unless `fit` is given predictions: LightGBM's forest of 100 trees of
+        depth 5, or the mean of y.
+    early_stopping : bool, default=True
+        Whether rows that no round sees choose the number of rounds; see `validation_fraction`.
+    validation_fraction : float, default=0.2
+        The share of such rows; but no more are left out than are looked at, ``sample_size``.
+    n_iter_no_change, tol : 3, 0.0
+        Rounds without an improvement of more than ``tol`` after which no more are tried.
+    sample_size : int, default=100_000
+        About how many rows are seen here rather than by workers alone: of those that are fitted,
+        for the bins' boundaries, and of those that are not, for stopping and the audit.
+    max_bins : int, default=255
+        The most bins of a column.
+    checkpoint : path or None, default=None
+        A folder that keeps each round. A fit with the same settings and table goes on from there,
+        with the same result; it needs an int ``random_state`` and as many workers.
+    client : distributed.Client or None, default=None
+        The cluster; None is the current client.
+    patience : float, default=300
+        Seconds to wait for a worker in the place of one that died.
+    random_state : int, RandomState or None, default=None
+    verbose : int, default=0
+        Whether to show a progress bar.
+
+    Attributes
+    ----------
+    model_ : the fitted `MulticalibrationBoostingRegressor`; its attributes best_round_, weights_,
+        gaps_, losses_ and validation_scores_ are here, too.
+    initial_audit_, audit_ : `Assessment` of f_0 and of what is kept, on the rows left out (about
+        ``sample_size`` of them, ``audit_.n``), with its standard error; None without such rows.
+
+    The result does not depend on which worker holds which rows, on threads, or on workers that died
+    on the way; it does, within rounding, on the number of workers.
+    """
+
+    def __init__(
+        self,
+        n_rounds: int = 100,
+        *,
+        eta: float = 0.25,
+        rescaling: str | Rescaling = "unit",
+        init: str = "forest",
+        n_trees: int = 20,
+        max_depth: int = 3,
+        learning_rate: float = 0.1,
+        min_samples_leaf: int = 20,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.2,
+        n_iter_no_change: int = 3,
+        tol: float = 0.0,
+        sample_size: int = 100_000,
+        max_bins: int = 255,
+        checkpoint: str | Path | None = None,
+        client: Any = None,
+        patience: float = 300.0,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_rounds = n_rounds
+        self.eta = eta
+        self.rescaling = rescaling
+        self.init = init
+        self.n_trees = n_trees
+        self.max_depth = max_depth
+        self.learning_rate = learning_rate
+        self.min_samples_leaf = min_samples_leaf
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.sample_size = sample_size
+        self.max_bins = max_bins
+        self.checkpoint = checkpoint
+        self.client = client
+        self.patience = patience
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: Any, initial_prediction: Any = None, *, drop: Sequence[str] = ()
+    ) -> Self:
+        """Fit the rounds.
+
+        X (n, d) and y (n,) are Dask arrays or data frames in the same chunks, or X is the path of a
+        Parquet folder that all workers reach and y the name of a column. ``initial_prediction``, of
+        the same kind as y, takes the place of ``init``. ``drop`` are columns of a Parquet folder to
+        leave out.
+        """
+        self._check_parameters()
+        table = self._table(X, y, initial_prediction, drop)
+        settings = self._settings(table, initial_prediction is not None)
+        holders = OnDask(_client(self.client), patience=self.patience)
+        with holders.open():
+            fit = DistributedFit(table, holders, settings, self.checkpoint)
+            steps: list[DistributedStep] = []
+            choice = self._chosen(self._followed(fit, steps), fit, settings)
+        self.model_ = self._local(fit, choice)
+        self.n_features_in_ = self.model_.n_features_in_
+        self.feature_names_in_ = self.model_.feature_names_in_
+        for name in ("best_round_", "weights_", "gaps_", "losses_", "validation_scores_"):
+            setattr(self, name, getattr(self.model_, name))
+        self.initial_audit_ = _audit(fit, steps[0], settings.seed)
+        self.audit_ = _audit(fit, steps[choice.best_round], settings.seed)
+        return self
+
+    def predict(self, X: Any, initial_prediction: Any = None) -> Any:
+        """f_T(x), (n,): a Dask array for a Dask collection, else as `model_` predicts."""
+        check_is_fitted(self)
+        if not is_dask(X):
+            return self.model_.predict(X, initial_prediction)
+        import dask
+        import dask.array as da
+
+        chunks, sizes = chunks_of(X)
+        given = [None] * len(chunks)
+        if initial_prediction is not None:
+            given = chunks_of(initial_prediction)[0]
+        predict = dask.delayed(self.model_.predict)
+        return da.concatenate(
+            [
+                da.from_delayed(predict(chunk, f0), (n,), np.float64)
+                for chunk, f0, n in zip(chunks, given, sizes, strict=True)
+            ]
+        )
+
+    # --- how ------------------------------------------------------------------------------------
+
+    def _followed(self, fit: DistributedFit, steps: list[DistributedStep]) -> Iterator[Any]:
+        """Held-out scores after each round, which are kept in ``steps``."""
+        total = self.n_rounds + 1
+        for step in tqdm(fit.run(), "rounds", total, disable=not self.verbose, leave=False):
+            steps.append(step)
+            yield [step.f_held_out]
+
+    def _chosen(self, stages: Iterator[Any], fit: DistributedFit, settings: FitSettings) -> Choice:
+        if not self.early_stopping:
+            for _ in stages:
+                pass
+            return Choice(len(fit.rounds), np.empty(0))
+        judges: list[Any] = []
+
+        def judge(parts: Sequence[Floats]) -> Any:
+            if not judges:  # the rows are known with the first scores
+                held = fit.held_out
+                rows = Rows(held.X, held.X, held.y, held.y, None, None)
+                judges.append(judge_of("loss", [rows], SquaredLoss(), None, settings.seed))
+            return judges[0](parts)
+
+        return choose(stages, judge, self.n_iter_no_change, self.tol, CAUTION_OF_ONE)
+
+    def _local(self, fit: DistributedFit, choice: Choice) -> MulticalibrationBoostingRegressor:
+        model = MulticalibrationBoostingRegressor(
+            self.n_rounds,
+            eta=self.eta,
+            rescaling=self.rescaling,
+            n_trees=self.n_trees,
+            max_depth=self.max_depth,
+            learning_rate=self.learning_rate,
+            min_samples_leaf=self.min_samples_leaf,
+            engine="lightgbm",
+            random_state=self.random_state,
+        )
+        return model.hold_elsewhere_fitted(
+            fit.encoding, fit.initial.predictor, fit.rounds, fit.losses, choice
+        )
+
+    def _table(self, X: Any, y: Any, initial_prediction: Any, drop: Sequence[str]) -> Table:
+        if isinstance(X, str | Path):
+            for name, value in (("y", y), ("initial_prediction", initial_prediction)):
+                if value is not None and not isinstance(value, str):
+                    raise TypeError(f"{name}: must be the name of a column of {X}")
+            return parquet_table(X, [y], drop, initial_prediction)
+        if not is_dask(X) or not is_dask(y):
+            raise TypeError(
+                "X, y: must be Dask arrays or data frames, or the path of a Parquet folder and a "
+                "column of it; for tables in memory there is MulticalibrationBoostingRegressor"
+            )
+        return dask_table(X, y, initial_prediction)
+
+    def _settings(self, table: Table, given: bool) -> FitSettings:
+        held_out = 0.0
+        if self.early_stopping:
+            held_out = min(self.validation_fraction, self.sample_size / table.n_rows)
+        return FitSettings(
+            self.n_rounds,
+            float(self.eta),
+            resolve(self.rescaling),
+            TreeSettings(self.n_trees, self.max_depth, self.learning_rate, self.min_samples_leaf),
+            Bins(self.max_bins),
+            "given" if given else self.init,
+            FOREST,
+            held_out,
+            self.sample_size,
+            seed_of(self.random_state),
+        )
+
+    def _check_parameters(self) -> None:
+        check_scalar(self.n_rounds, "n_rounds", Integral, min_val=0)
+        for name in ("eta", "learning_rate"):
+            value = getattr(self, name)
+            check_scalar(value, name, Real, min_val=0, max_val=1, include_boundaries="right")
+        for name in ("n_trees", "max_depth", "min_samples_leaf", "n_iter_no_change"):
+            check_scalar(getattr(self, name), name, Integral, min_val=1)
+        check_scalar(
+            self.validation_fraction, "validation_fraction", Real, min_val=0, max_val=1,
+            include_boundaries="neither",
+        )  # fmt: skip
+        check_scalar(self.sample_size, "sample_size", Integral, min_val=100)
+        check_scalar(self.max_bins, "max_bins", Integral, min_val=2, max_val=MOST_BINS)
+        check_scalar(self.tol, "tol", Real, min_val=0)
+        if self.init not in ("forest", "mean"):
+            raise ValueError(f"init={self.init!r}: must be 'forest' or 'mean'")
+        if self.checkpoint is not None and not isinstance(self.random_state, Integral):
+            raise ValueError("checkpoint: needs an int random_state, or no fit could go on from it")
+
+
+def _audit(fit: DistributedFit, step: DistributedStep, seed: int) -> Assessment | None:
+    """The multicalibration error on the rows left out, if there are enough."""
+    held = fit.held_out
+    if len(held.y) < 2:
+        return None
+    auditor = Auditor(fit.encoding.expanded(held.X), seed=seed)
+    return auditor.assess(y=held.y, prediction=step.f_held_out)
+
+
+def _client(client: Any) -> Any:
+    if client is not None:
+        return client
+    from distributed import default_client
+
+    try:
+        return default_client()
+    except ValueError:
+        raise ValueError(
+            "client: there is none; make one with distributed.Client('tcp://host:8786'), or "
+            "distributed.Client() for processes on this machine"
+        ) from None

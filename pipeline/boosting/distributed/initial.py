@@ -1,0 +1,57 @@
+"""Where the rounds of a large table start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+
+from pipeline.boosting.arrays import Floats
+from pipeline.boosting.engines.base import TreeSettings
+from pipeline.boosting.engines.lightgbm import LightgbmEnsemble, lightgbm_package
+
+FOREST = TreeSettings(100, 5, subsample=0.632)  # the paper's, as far as LightGBM has it
+
+
+class MeanRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Predicts the mean of the training rows' targets."""
+
+    def __init__(self, mean: float = 0.0) -> None:
+        self.mean = mean
+
+    def predict(self, X: Any) -> Floats:
+        """The mean, (n,)."""
+        return np.full(len(X), self.mean)
+
+
+class LightgbmForest(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A forest that LightGBM has grown over (0, x), from its model text."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+    def predict(self, X: Any) -> Floats:
+        """The mean of its trees, (n,), for a matrix of numbers (n, d)."""
+        return LightgbmEnsemble(self._booster()).predict(X, np.zeros(len(X)))
+
+    def _booster(self) -> Any:
+        if not hasattr(self, "booster_"):
+            self.booster_ = lightgbm_package().Booster(model_str=self.model)
+        return self.booster_
+
+
+@dataclass(frozen=True)
+class Initial:
+    """The initial predictor of X as numbers; None: predictions come with the rows."""
+
+    predictor: Any = None
+
+    def predict(self, X: Floats, given: Floats | None) -> Floats:
+        """f_0 of rows X (n, d), or of their given predictions (n,)."""
+        if self.predictor is not None:
+            return np.asarray(self.predictor.predict(X), np.float64)
+        if given is None:
+            raise ValueError("initial_prediction: is needed for these rows")
+        return given

@@ -1,0 +1,65 @@
+"""A single shard in this process: a table that does not fit as numbers, but does as bins."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from pipeline.boosting.distributed.parts import Part
+from pipeline.boosting.distributed.shard import Network, Shard, ShardSettings
+
+T = TypeVar("T")
+
+
+class InThisProcess:
+    """The holder of one shard; see `Holders`."""
+
+    n_shards = 1
+
+    def __init__(self, n_threads: int = 1) -> None:
+        self.n_threads = n_threads
+        self._folder = tempfile.TemporaryDirectory(prefix="mcboost-")
+        self._shard: Shard | None = None
+
+    def __enter__(self) -> Self:
+        """As a context: its files are removed at the end."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """See `__enter__`."""
+        self._shard = None
+        self._folder.cleanup()
+
+    def present(self) -> Collection[int]:
+        """See `Holders`."""
+        return () if self._shard is None else (0,)
+
+    def place(self, shard: int, settings: ShardSettings) -> None:  # noqa: ARG002
+        """See `Holders`."""
+        self._shard = Shard(settings, Path(self._folder.name))
+
+    def call(
+        self,
+        action: Callable[..., T],
+        arguments: Mapping[int, tuple[Any, ...]],
+        *,
+        together: bool = False,  # noqa: ARG002
+    ) -> dict[int, T]:
+        """See `Holders`."""
+        return {k: action(self._shard, *more) for k, more in arguments.items()}
+
+    def map_parts(self, action: Callable[[Part], T], parts: Sequence[Part]) -> list[T]:
+        """See `Holders`."""
+        return [action(part) for part in parts]
+
+    def networks(self) -> dict[int, Network]:
+        """See `Holders`."""
+        return {0: Network(("",), 0)}
