@@ -51,7 +51,8 @@ EXAMPLES = """\
   python -m pipeline stage=practice dataset=adult situation=moved method=ours   correct a model
   python -m pipeline strategy=custom strategy.target=my_module.Halfway
   python -m pipeline dataset=file dataset.path=my.csv dataset.target=price
-  python -m pipeline dataset=openml dataset.id=44977 dataset.target=medianHouseValue"""
+  python -m pipeline dataset=openml dataset.id=44977 dataset.target=medianHouseValue
+  python -m pipeline dataset=parquet dataset.path=folder/ dataset.target=y engine=lightgbm"""
 
 
 def main() -> None:
@@ -164,10 +165,11 @@ def run_stage(config: Config, overrides: tuple[str, ...], *, beside: bool = Fals
     the stage has such a thing.
     """
     # Imported here so that --help and a wrong key answer at once.
+    from pipeline.runs.large.plan import large_plan
     from pipeline.runs.plan import make_plan
 
     stage = import_module(f"pipeline.stages.{config.stage}")
-    return stage.main(make_plan(config, overrides, beside=beside))
+    return stage.main(large_plan(make_plan(config, overrides, beside=beside)))
 
 
 def help_text(overrides: Sequence[str] = ()) -> str:

@@ -28,6 +28,7 @@ LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 LAZY = {
     ("pipeline.cli", "pipeline.runs.plan"): "--help and a wrong key answer at once",
     ("pipeline.cli", "pipeline.runs.sweeps"): "the same",
+    ("pipeline.cli", "pipeline.runs.large.plan"): "the same",
     ("pipeline.__main__", "pipeline.cli"): "Ctrl-C ends it from the first moment on",
     ("pipeline", "pipeline.runs.tidy"): "the package itself is there at once",
     (
@@ -47,6 +48,7 @@ LAZY = {
     ("pipeline.boosting.distributed.estimator", "distributed"): "the same",
     ("pipeline.boosting.peers.mcgrad", "mcgrad.methods"): "the extra 'peers'",
     ("pipeline.runs.workers", "pipeline.runs.workers.dask"): "the extra 'dask'",
+    ("pipeline.runs.large.run", "pipeline.runs.workers.dask"): "the extra 'dask'",
     ("pipeline.runs.workers.dask", "distributed"): "the extra 'dask'",
     ("pipeline.runs.workers.dask", "cloudpickle"): "the extra 'dask'",
     ("pipeline.runs.workers.dask", "dask"): "the extra 'dask'",

@@ -11,7 +11,7 @@ matrix the other form.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -188,8 +188,30 @@ class Encoding:
         return self._expanded(X) if self.is_native else X
 
     def _expanded(self, X: Floats) -> Floats:
-        parts = np.split(X, np.flatnonzero(np.diff(self.origin)) + 1, axis=1)
-        return np.hstack([c.expanded(part) for c, part in zip(self.codes, parts, strict=True)])
+        return np.hstack([code.expanded(cells) for code, cells in self._of_codes(X)])
+
+    def compacted(self, X: Floats) -> tuple[Floats, tuple[int, ...]]:
+        """A matrix of indicators with one column for each of the table's, (n, codes).
+
+        A column of levels holds 1, 2, … for those with an indicator, else 0; which columns these
+        are is given, too.
+        """
+        cells = [
+            np.where(part.any(axis=1), part.argmax(axis=1) + 1.0, 0.0)[:, None]
+            if isinstance(code, LevelCode)
+            else part
+            for code, part in self._of_codes(X)
+        ]
+        levels = [j for j, code in enumerate(self.codes) if isinstance(code, LevelCode)]
+        return np.hstack(cells), tuple(levels)
+
+    def _of_codes(self, X: Floats) -> Iterator[tuple[Code, Floats]]:
+        """The columns of a matrix that each of the table's became."""
+        start = 0
+        for code in self.codes:
+            stop = start + len(code.names)
+            yield code, X[:, start:stop]
+            start = stop
 
 
 def design_of(columns: list[Column]) -> Floats:

@@ -71,15 +71,18 @@ class Dataset(Section):
         "null for one made from the id or the path"
     )
     title: Name | None = Field(description="a name for figures, or null for the short name")
-    source: Literal["bundled", "sklearn", "openml", "file"] = Field(
-        description="one of bundled, sklearn, openml, file"
+    source: Literal["bundled", "sklearn", "openml", "file", "parquet"] = Field(
+        description="one of bundled, sklearn, openml, file, parquet"
     )
     id: int | None = Field(gt=0, description="the number of an OpenML dataset, or null")
     server: str | None = Field(
         description="the API address of another OpenML server, or null for openml.org's"
     )
     timeout: float = Field(gt=0, description="seconds an OpenML download may take, more than 0")
-    path: str | None = Field(description="an existing .csv or .parquet file, or null")
+    path: str | None = Field(
+        description="an existing .csv or .parquet file, for source=parquet also a folder of such "
+        "files (which Dask workers must reach by the same name), or null"
+    )
     table: Slug | None = Field(
         description="a bundled table that comes under another name, such as adult, or null"
     )
@@ -91,6 +94,10 @@ class Dataset(Section):
         "target is a number"
     )
     drop: Names = Field(description="a list of columns to leave out")
+    prediction: Name | None = Field(
+        description="a column with predictions that take the place of f_0, for source=parquet with "
+        "engine=lightgbm, or null"
+    )
     sensitive: Names = Field(
         description="a list of columns that a model may be refused and that name groups, for "
         "stage=practice"
@@ -119,6 +126,10 @@ class Dataset(Section):
                 )
             if Path(self.path).suffix.lower() not in {".csv", ".parquet"}:
                 raise ValueError(f"dataset.path={self.path}: must end in .csv or .parquet")
+        if self.source == "parquet" and not Path(self.path or "").expanduser().exists():
+            raise ValueError(
+                f"dataset.path={self.path}: must be an existing Parquet file or folder"
+            )
         if self.source != "openml" and not self.target_columns:
             raise ValueError("dataset.target: must be a numeric column or a list of columns")
         if self.positive is not None and len(self.target_columns) != 1:
@@ -262,6 +273,10 @@ class Lightgbm(Section):
     bins: int = Field(ge=2, le=65_535, description="the most bins of a feature, 2 to 65535")
     min_rows_in_bin: int = Field(ge=1, description="the fewest rows in a bin, at least 1")
     min_rows_in_leaf: int = Field(ge=1, description="the fewest rows in a leaf, at least 1")
+    native: bool = Field(
+        description="true or false: missing numbers and categories are left to LightGBM, instead "
+        "of means and indicators; tables in parts always are"
+    )
     threads: int = Field(
         ge=1, le=1024, description="threads of a fit, 1 to 1024; they change no number"
     )
@@ -316,6 +331,9 @@ class Audit(Section):
         description="one of leaf_indicators, random_leaf_values, fitted_leaf_values"
     )
     also: Readings = Field(description="a list of further readings to record beside it")
+    rows: int = Field(
+        ge=100, description="about how many rows of a table in parts are audited, at least 100"
+    )
     trees: int = Field(
         ge=1, le=MOST_TREES, description=f"the number of random trees, 1 to {MOST_TREES}"
     )
@@ -514,7 +532,9 @@ class Grid(Section):
     workers: int | None = Field(
         ge=1, description="processes of one thread each, at least 1, or null for one per core"
     )
-    backend: Literal["local", "dask"] = Field(description="one of local, dask")
+    backend: Literal["local", "dask"] | None = Field(
+        description="one of local, dask, or null for dask where there is a scheduler"
+    )
     scheduler: str | None = Field(
         pattern=r"^(tcp|tls)://[^/\s:]+:[0-9]{1,5}$",
         description="the address of a Dask scheduler, such as tcp://host:8786, or null",
@@ -531,6 +551,11 @@ class Grid(Section):
                 "tcp://host:8786, for grid.backend=dask"
             )
         return self
+
+    @property
+    def on_dask(self) -> bool:
+        """Whether a cluster does the work."""
+        return self.backend == "dask" or (self.backend is None and self.scheduler is not None)
 
 
 class Figures(Section):

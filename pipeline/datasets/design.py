@@ -36,6 +36,7 @@ class Design:
     """All rows of a dataset, before a split; missing numbers are still NaN.
 
     X : (n, d) design matrix;  y : (n,) target in raw units;  feature_names : d names.
+    encoding : how covariates became columns of X.
     """
 
     X: Floats
@@ -43,6 +44,7 @@ class Design:
     feature_names: tuple[str, ...]
     covariates: tuple[str, ...]
     data_sha256: str
+    encoding: Encoding
 
     def features_of(self, covariate: str) -> Ints:
         """The columns of X that a covariate became: itself, or the indicators of its levels."""
@@ -55,13 +57,29 @@ class Design:
 
 
 @dataclass(frozen=True)
+class NativeRows:
+    """X_train and X_test with a column per covariate: missing cells are NaN, levels are numbers.
+
+    categorical : the columns of levels.
+    """
+
+    train: Floats
+    test: Floats
+    categorical: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Split:
-    """A train/test split, imputed and scaled: (n_train, d), (n_test, d), (n_train,), (n_test,)."""
+    """A train/test split, imputed and scaled: (n_train, d), (n_test, d), (n_train,), (n_test,).
+
+    native : X as it is for trees that know missing cells and categories, where it was asked for.
+    """
 
     X_train: Floats
     X_test: Floats
     y_train: Floats
     y_test: Floats
+    native: NativeRows | None = None
 
 
 def preprocess(table: RawTable, dataset: Dataset) -> Design:
@@ -72,13 +90,13 @@ def preprocess(table: RawTable, dataset: Dataset) -> Design:
     covariates = [c for c in frame.columns if c not in {*table.target, *dataset.drop}]
     if not covariates:
         raise DataError(f"{dataset.label}: no covariate is left beside the target")
-    X, names = encode(frame, covariates, dataset)
-    return Design(X, y, tuple(names), tuple(covariates), table.sha256)
+    X, encoding = encode(frame, covariates, dataset)
+    return Design(X, y, encoding.names, tuple(covariates), table.sha256, encoding)
 
 
 def encode(
     frame: pd.DataFrame, columns: Sequence[str], dataset: Dataset
-) -> tuple[Floats, list[str]]:
+) -> tuple[Floats, Encoding]:
     """Some columns of a canonical table as a matrix: numbers as they are, levels one-hot."""
     for name in columns:
         _check_column(frame[name], dataset)
@@ -90,10 +108,10 @@ def encode(
         raise DataError(
             f"{dataset.label}: column {bad!r} has missing cells and dataset.missing=reject"
         )
-    return X, list(names)
+    return X, encoding
 
 
-def split(design: Design, dataset: Dataset, seed: int) -> Split:
+def split(design: Design, dataset: Dataset, seed: int, *, native: bool = False) -> Split:
     """The seed's random split (no stratification), imputed and scaled by its training rows."""
     n = len(design.y)
     n_test = math.ceil(n * dataset.test_size)
@@ -102,10 +120,12 @@ def split(design: Design, dataset: Dataset, seed: int) -> Split:
             f"{dataset.label}: dataset.test_size={dataset.test_size:g} leaves {n - n_test} of {n} "
             f"rows to train on; at least {FEWEST_ROWS} are needed"
         )
-    return split_at(design, dataset, *split_rows(n, dataset, seed))
+    return split_at(design, dataset, *split_rows(n, dataset, seed), native=native)
 
 
-def split_at(design: Design, dataset: Dataset, train: Ints, test: Ints) -> Split:
+def split_at(
+    design: Design, dataset: Dataset, train: Ints, test: Ints, *, native: bool = False
+) -> Split:
     """The split into given rows, imputed and scaled by the training rows."""
     X_train, X_test, y_train, y_test = (
         design.X[train],
@@ -113,12 +133,16 @@ def split_at(design: Design, dataset: Dataset, train: Ints, test: Ints) -> Split
         design.y[train],
         design.y[test],
     )
+    compact = None
+    if native:
+        (rows_train, levels), (rows_test, _) = map(design.encoding.compacted, (X_train, X_test))
+        compact = NativeRows(rows_train, rows_test, levels)
     means = _column_means(X_train)
     X_train, X_test = _fill(X_train, means), _fill(X_test, means)
     if dataset.target_scaling == "standardise":
         centre, scale = y_train.mean(), y_train.std() or 1.0
         y_train, y_test = (y_train - centre) / scale, (y_test - centre) / scale
-    return Split(X_train, X_test, y_train, y_test)
+    return Split(X_train, X_test, y_train, y_test, compact)
 
 
 def split_rows(n: int, dataset: Dataset, seed: int) -> tuple[Ints, Ints]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
+from pipeline.boosting.distributed.parts import Table
 from pipeline.config.schema import Dataset
 from pipeline.datasets.design import Design, preprocess
 from pipeline.datasets.manifest import manifest
+from pipeline.datasets.parts import digest_of_files, table_in_parts
 from pipeline.datasets.sources import RawTable, fetch
 
 # What a table depends on; the rest is what becomes of it.
@@ -20,6 +22,7 @@ class Library:
 
     _tables: dict[str, RawTable] = field(default_factory=dict)
     _designs: dict[Dataset, Design] = field(default_factory=dict)
+    _digests: dict[str, str] = field(default_factory=dict)
 
     def table(self, dataset: Dataset) -> RawTable:
         """The canonical table."""
@@ -33,6 +36,17 @@ class Library:
         if dataset not in self._designs:
             self._designs[dataset] = preprocess(self.table(dataset), dataset)
         return self._designs[dataset]
+
+    def parts(self, dataset: Dataset) -> Table:
+        """The table in parts, none of which is read yet."""
+        return table_in_parts(dataset)
+
+    def files_sha256(self, dataset: Dataset) -> str:
+        """A hash of the files behind a table in parts."""
+        origin = dataset.model_dump_json(include=_ORIGIN)
+        if origin not in self._digests:
+            self._digests[origin] = digest_of_files(dataset)
+        return self._digests[origin]
 
     def sha256(self, dataset: Dataset) -> str:
         """The content hash of the table; what comes with the project is known without fetching it.

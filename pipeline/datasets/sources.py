@@ -18,10 +18,12 @@ import numpy as np
 import pandas as pd
 
 from pipeline import files
+from pipeline.boosting.distributed.parts import parquet_files
 from pipeline.config.schema import Dataset
 from pipeline.datasets import openml
 from pipeline.datasets.canonical import canonicalise, content_hash, describe_differences
 from pipeline.datasets.manifest import TableSpec, manifest
+from pipeline.datasets.parts import require_room
 from pipeline.errors import DataError
 from pipeline.paths import CACHE, DATA
 
@@ -46,6 +48,9 @@ def fetch(dataset: Dataset, cache: Path = CACHE) -> RawTable:
     elif dataset.source == "file":
         path = Path(str(dataset.path)).expanduser()
         frame, origin = _from_file(path), f"file {path.name}"
+    elif dataset.source == "parquet":
+        path = Path(str(dataset.path)).expanduser()
+        frame, origin = _from_parquet(path), f"Parquet files of {path.name}"
     elif dataset.source == "sklearn":
         frame, origin = _from_sklearn(dataset.table_name), "scikit-learn"
     else:
@@ -121,14 +126,27 @@ def _from_sklearn(name: str) -> pd.DataFrame:
 def _from_file(path: Path) -> pd.DataFrame:
     suffix = path.suffix.lower()
     try:
-        return pd.read_parquet(path) if suffix == ".parquet" else _from_csv(path)
+        return _from_parquet(path) if suffix == ".parquet" else _from_csv(path)
     except DataError:
         raise
     except UnicodeDecodeError:
         raise DataError(f"{path.name}: is not text in UTF-8; save it in that encoding") from None
     except Exception as error:  # readers raise many kinds; the user needs the file's name
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{path.name} cannot be read as {suffix[1:]}: {reason}") from None
+        raise DataError(
+            f"{path.name} cannot be read as {suffix[1:]}: {_first_line(error)}"
+        ) from None
+
+
+def _from_parquet(path: Path) -> pd.DataFrame:
+    require_room(path)
+    try:
+        return pd.concat([pd.read_parquet(file) for file in parquet_files(path)], ignore_index=True)
+    except (ValueError, OSError) as error:
+        raise DataError(f"{path.name} cannot be read as parquet: {_first_line(error)}") from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def _from_csv(path: Path) -> pd.DataFrame:

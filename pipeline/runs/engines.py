@@ -2,24 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from pipeline.boosting.engines import Engine, TreeSettings, make_engine
+from pipeline.boosting.arrays import Floats
+from pipeline.boosting.engines import Engine, Fitter, TreeSettings, make_engine
 from pipeline.boosting.engines.lightgbm import Bins, LightgbmEngine
 from pipeline.config.schema import Config, Lightgbm
+from pipeline.datasets.design import Split
 from pipeline.errors import ConfigError
 
 
-def engine_of(config: Config) -> Engine:
+@dataclass(frozen=True)
+class Bound:
+    """An engine bound to a split's training rows, and the test rows as its ensembles see them."""
+
+    fitter: Fitter
+    X_test: Floats
+
+
+def engine_of(config: Config, categorical: tuple[int, ...] = ()) -> Engine:
     """The engine with the settings of a round; raises `ConfigError` if it is not installed."""
     boosting, engine = config.boosting, config.engine
     settings = TreeSettings(boosting.trees, boosting.max_depth, boosting.learning_rate)
     if not isinstance(engine, Lightgbm):
         return make_engine(engine.name, settings)
     settings = replace(settings, min_samples_leaf=engine.min_rows_in_leaf)
+    bins = Bins(engine.bins, engine.min_rows_in_bin)
     try:
-        return LightgbmEngine(settings, engine.threads, Bins(engine.bins, engine.min_rows_in_bin))
+        return LightgbmEngine(settings, engine.threads, bins, categorical)
     except ImportError:
         raise ConfigError(
             "engine=lightgbm: needs the extra 'lightgbm': pip install -e '.[lightgbm]'"
         ) from None
+
+
+def is_native(config: Config) -> bool:
+    """Whether the engine sees missing cells and categories as they are."""
+    return isinstance(config.engine, Lightgbm) and config.engine.native
+
+
+def bound(config: Config, data: Split) -> Bound:
+    """The engine, bound to the training rows of a split."""
+    if data.native is None:
+        return Bound(engine_of(config).bind(data.X_train), data.X_test)
+    engine = engine_of(config, data.native.categorical)
+    return Bound(engine.bind(data.native.train), data.native.test)

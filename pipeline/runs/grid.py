@@ -12,19 +12,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pipeline import files
-from pipeline.config.schema import Config, Grid
-from pipeline.datasets.design import Design
+from pipeline.config.schema import Config
 from pipeline.errors import Interrupted, UserError
 from pipeline.interrupts import noted
-from pipeline.runs import tasks
 from pipeline.runs.compilation import compile_kernels
 from pipeline.runs.plan import Plan
 from pipeline.runs.progress import GridProgress, Progress, RoundsProgress
 from pipeline.runs.store import CorruptRun, Initial, RunId, RunStore, clear_errors
 from pipeline.runs.tasks import Failure, Outcome, Task
-from pipeline.runs.workers import Workers, open_workers
+from pipeline.runs.workers import Workers
 
 log = logging.getLogger("pipeline")
 
@@ -59,11 +58,14 @@ def run_plan(plan: Plan) -> Summary:
     if found:
         log.info("%d of %d runs are in %s already", found, plan.n_runs, store.root)
     compile_kernels()
-    designs = {t.dataset: plan.library.design(t.configs[0].dataset) for t in missing}
-    sizes = {name: tasks.size(design) for name, design in designs.items()}
+    materials: dict[str, Any] = {}
+    for task in missing:
+        if task.dataset not in materials:
+            materials[task.dataset] = plan.material(task.configs[0])
+    sizes = {name: plan.size(material) for name, material in materials.items()}
     driver = _Driver(store, _progress(plan, found, sizes), sizes, plan.n_runs, plan.cost)
     missing.sort(key=lambda task: -driver.cost(task.configs[0]))
-    driver.run(missing, plan.config.grid, designs)
+    driver.run(missing, plan, materials)
     if driver.failed:
         raise GridError(_story(driver.failed, plan))
     seconds = time.perf_counter() - started
@@ -142,10 +144,9 @@ class _Driver:
         """A guess of the time of these runs."""
         return sum(self.cost_of(c, self.sizes[c.dataset.label]) for c in configs)
 
-    def run(self, missing: Sequence[Task], grid: Grid, designs: Mapping[str, Design]) -> None:
+    def run(self, missing: Sequence[Task], plan: Plan, materials: Mapping[str, Any]) -> None:
         """Open workers and compute ``missing``; Ctrl-C stops them in order."""
-        on_round = self.progress.on_round
-        with open_workers(grid, designs, len(missing), on_round) as workers:
+        with plan.workers(materials, len(missing), self.progress.on_round) as workers:
             # Without other processes there is nothing to put in order: Ctrl-C ends at once.
             watched = noted() if workers.elsewhere else contextlib.nullcontext(lambda: False)
             try:

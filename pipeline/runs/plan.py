@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pipeline.config.compose import Pairs, load_pairs, varied
 from pipeline.config.schema import Config, Dataset
 from pipeline.datasets.library import Library
 from pipeline.datasets.manifest import manifest
+from pipeline.datasets.parts import require_exact
 from pipeline.errors import ConfigError
 from pipeline.paths import REFERENCE
 from pipeline.runs.engines import engine_of
 from pipeline.runs.keys import ground_key, key_hash, run_key
+from pipeline.runs.run import OnRound
 from pipeline.runs.store import RunId, RunStore
 from pipeline.runs.strategies import labels_of, rescaling_of
-from pipeline.runs.tasks import Task, cost
+from pipeline.runs.tasks import Task, cost, size
+from pipeline.runs.workers import Workers, open_workers
 
 PAPER, OWN = "paper", "own"  # where runs go that name no experiment
 RESERVED = ("audit", "compare", "figures", "tune")  # what stages write beside experiments
@@ -80,6 +85,22 @@ class Plan:
             digest = self.library.sha256(configs[0].dataset)
             for seed in self.seeds:
                 yield Task(tuple(c.model_copy(update={"seed": seed}) for c in configs), digest)
+
+    def material(self, config: Config) -> Any:
+        """What the runs of a dataset are computed from."""
+        if config.dataset.source == "parquet" and config.engine.name == "exact":
+            require_exact(config.dataset.label, self.library.parts(config.dataset).n_rows)
+        return self.library.design(config.dataset)
+
+    def size(self, material: Any) -> float:
+        """How large a dataset's `material` is; see `tasks.size`."""
+        return size(material)
+
+    def workers(
+        self, materials: Mapping[str, Any], n_tasks: int, on_round: OnRound
+    ) -> AbstractContextManager[Workers]:
+        """Whoever computes the tasks."""
+        return open_workers(self.config.grid, materials, n_tasks, on_round)
 
     def cost(self, config: Config, size: float) -> float:
         """A guess of a run's time on a table of some `tasks.size`."""

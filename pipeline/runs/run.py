@@ -18,13 +18,13 @@ import pandas as pd
 
 from pipeline.boosting.algorithm import advance, boost, mean_squared_error, norm, round_seed
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.audit import Auditor, errors_of
+from pipeline.boosting.audit import Assessment, Auditor, Leaves, errors_of
 from pipeline.boosting.engines import Ensemble
 from pipeline.boosting.initial import paper_forest
 from pipeline.config import schema
 from pipeline.datasets.design import Design, Split, split
 from pipeline.runs import provenance
-from pipeline.runs.engines import engine_of
+from pipeline.runs.engines import bound, is_native
 from pipeline.runs.keys import audit_seed, seeds
 from pipeline.runs.store import Initial
 from pipeline.runs.strategies import rescaling_of
@@ -56,13 +56,13 @@ class CommonGround:
 
     def __init__(self, config: schema.Config, design: Design, initial: Initial | None = None):
         self.config = config
-        self.split: Split = split(design, config.dataset, config.seed)
+        self.split: Split = split(design, config.dataset, config.seed, native=is_native(config))
         sizes = (len(self.split.y_train), len(self.split.y_test))
         if initial is None or (len(initial.train), len(initial.test)) != sizes:
             initial = fit_initial(config, self.split)
         self.initial = initial
         self.data_sha256 = design.data_sha256
-        self.fitter = engine_of(config).bind(self.split.X_train)
+        self.engine = bound(config, self.split)
         audit = config.audit
         seed = audit_seed(config.dataset.label, config.seed)
         self.auditor_train, self.auditor_test = (
@@ -73,38 +73,60 @@ class CommonGround:
     @cached_property
     def _first_round(self) -> tuple[Ensemble, Floats]:
         f = self.initial.train
-        return self.fitter.fit(f, self.split.y_train - f, round_seed(self.config.seed, 0))
+        return self.engine.fitter.fit(f, self.split.y_train - f, round_seed(self.config.seed, 0))
 
     def fit_round(self, t: int, f: Floats, residual: Floats) -> tuple[Ensemble, Floats]:
         """Round t's ensemble and its values on the training rows."""
         if t == 0:
             return self._first_round
-        return self.fitter.fit(f, residual, round_seed(self.config.seed, t))
+        return self.engine.fitter.fit(f, residual, round_seed(self.config.seed, t))
 
     def measure(self, f_train: Floats, f_test: Floats) -> tuple[Row, Row]:
         """A round's errors on both sides of the split, and further readings of the MCE."""
-        audit = self.config.audit
-        further: Row = {}
         row: Row = {
             "mse_train": mean_squared_error(self.split.y_train, f_train),
             "mse_test": mean_squared_error(self.split.y_test, f_test),
         }
-        on_test = self.auditor_test.assess(y=self.split.y_test, prediction=f_test)
-        on_train = self.auditor_train.leaves(
-            prediction=f_train, residual=self.split.y_train - f_train
+        audited, further = audit_rows(
+            self.config.audit,
+            self.auditor_train.leaves(prediction=f_train, residual=self.split.y_train - f_train),
+            self.auditor_test.assess(y=self.split.y_test, prediction=f_test),
         )
-        for side, leaves in (("train", on_train), ("test", on_test.leaves)):
-            errors = errors_of(leaves, (audit.reading, *audit.also))
-            row[f"mce_{side}"] = errors[audit.reading]
-            further |= {f"mce_{side}_{reading}": errors[reading] for reading in audit.also}
-        # Of leaf indicators, whatever the reading; on training rows the correction does not hold.
-        further |= {
-            "mce_floor_test": on_test.floor,
-            "mce2_debiased_test": on_test.debiased_square,
-            "mce2_se_test": on_test.standard_error,
-            "mce_p_test": on_test.p_value,
-        }
-        return row, further
+        return row | audited, further
+
+
+def audit_rows(audit: schema.Audit, on_train: Leaves, on_test: Assessment) -> tuple[Row, Row]:
+    """The multicalibration errors of a round, and further readings of them."""
+    row: Row = {}
+    further: Row = {}
+    for side, leaves in (("train", on_train), ("test", on_test.leaves)):
+        errors = errors_of(leaves, (audit.reading, *audit.also))
+        row[f"mce_{side}"] = errors[audit.reading]
+        further |= {f"mce_{side}_{reading}": errors[reading] for reading in audit.also}
+    # Of leaf indicators, whatever the reading; on training rows the correction does not hold.
+    further |= {
+        "mce_floor_test": on_test.floor,
+        "mce2_debiased_test": on_test.debiased_square,
+        "mce2_se_test": on_test.standard_error,
+        "mce_p_test": on_test.p_value,
+    }
+    return row, further
+
+
+def round_row(
+    config: schema.Config, t: int, errors: Row, gap: float, weight: float, further: Row
+) -> Row:
+    """A row of ``rounds.csv``."""
+    return {
+        "dataset": config.dataset.label,
+        "strategy": config.strategy.label,
+        "seed": config.seed,
+        "round": t,
+        **errors,
+        "gap": gap,
+        "weight": weight,
+        **further,
+    }
 
 
 def fit_initial(config: schema.Config, data: Split) -> Initial:
@@ -124,16 +146,7 @@ def run(config: schema.Config, ground: CommonGround, on_round: OnRound = unheard
 
     def record(t: int, gap: float, weight: float) -> None:
         errors, further = ground.measure(f_train, f_test)
-        row = {
-            "dataset": config.dataset.label,
-            "strategy": config.strategy.label,
-            "seed": config.seed,
-            "round": t,
-            **errors,
-            "gap": gap,
-            "weight": weight,
-            **further,
-        }
+        row = round_row(config, t, errors, gap, weight, further)
         rows.append(row)
         on_round(row)
 
@@ -146,7 +159,7 @@ def run(config: schema.Config, ground: CommonGround, on_round: OnRound = unheard
         rescaling_of(config.strategy),
         ground.fit_round,
     ):
-        f_train, f_test = step.f, advance(f_test, ground.split.X_test, step, eta)
+        f_train, f_test = step.f, advance(f_test, ground.engine.X_test, step, eta)
         record(step.t + 1, step.gap, step.weight)
     seconds = time.perf_counter() - started
     return Run(pd.DataFrame(rows), _record(config, ground, f_train, seconds))

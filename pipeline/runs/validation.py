@@ -21,7 +21,7 @@ from pipeline.boosting.engines import Ensemble
 from pipeline.config.schema import Config
 from pipeline.datasets.design import Design, Split, split_at, split_rows
 from pipeline.errors import DataError
-from pipeline.runs.engines import engine_of
+from pipeline.runs.engines import bound, is_native
 from pipeline.runs.keys import key_hash
 from pipeline.runs.plan import Plan
 from pipeline.runs.run import fit_initial
@@ -70,7 +70,9 @@ def validate(config: Config, design: Design, on_fold: Callable[[], object]) -> V
         )
     losses = []
     for fitted, held_out in KFold(folds, shuffle=True, random_state=config.seed).split(rows):
-        data = split_at(design, config.dataset, rows[fitted], rows[held_out])
+        data = split_at(
+            design, config.dataset, rows[fitted], rows[held_out], native=is_native(config)
+        )
         first, last = _predictions(config, data)
         errors = [mean_squared_error(data.y_test, f) for f in (first, last)]
         losses.append([len(held_out), *errors])
@@ -83,15 +85,15 @@ def _predictions(config: Config, data: Split) -> tuple[Floats, Floats]:
     """f_0 and f_T on the held-out rows."""
     boosting = config.boosting
     initial = fit_initial(config, data)
-    fitter = engine_of(config).bind(data.X_train)
+    engine = bound(config, data)
 
     def fit_round(t: int, f: Floats, residual: Floats) -> tuple[Ensemble, Floats]:
-        return fitter.fit(f, residual, round_seed(config.seed, t))
+        return engine.fitter.fit(f, residual, round_seed(config.seed, t))
 
     f = initial.test
     for step in boost(
         data.y_train, initial.train, boosting.rounds, boosting.eta,
         rescaling_of(config.strategy), fit_round,
     ):  # fmt: skip
-        f = advance(f, data.X_test, step, boosting.eta)
+        f = advance(f, engine.X_test, step, boosting.eta)
     return initial.test, f

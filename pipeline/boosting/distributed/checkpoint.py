@@ -15,21 +15,28 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline.boosting.distributed.parts import Unfit
+
 
 @dataclass(frozen=True)
 class Saved:
-    """What is kept of a round; of the start, f_0 instead of trees (None: it was given)."""
+    """What is kept of a round; of the start, f_0 instead of trees (None: it was given).
 
+    residual, loss : means of y − f and of its square.  constant : see `LightgbmEnsemble`.
+    """
+
+    residual: float
     loss: float
     weight: float
     gap: float
+    constant: float
     model: str | None
 
 
 class Checkpoint:
     """The rounds kept in ``folder`` of the fit that ``fingerprint`` describes.
 
-    Raises ValueError if the folder holds another fit.
+    Raises `Unfit` if the folder holds another fit.
     """
 
     def __init__(self, folder: str | Path, fingerprint: Mapping[str, Any]) -> None:
@@ -41,7 +48,7 @@ class Checkpoint:
             theirs = _read(known)
             if theirs is not None and theirs != ours:
                 differences = "; ".join(_differences(ours, theirs))
-                raise ValueError(f"{self.folder}: holds the rounds of another fit ({differences})")
+                raise Unfit(f"{self.folder}: holds the rounds of another fit ({differences})")
         _write(known, ours)
 
     def __str__(self) -> str:

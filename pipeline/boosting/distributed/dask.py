@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from pipeline.boosting.distributed.fit import ShardsLost
-from pipeline.boosting.distributed.parts import MemoryPart, Part, Table
+from pipeline.boosting.distributed.parts import MemoryPart, Part, Table, Unfit
 from pipeline.boosting.distributed.shard import Network, Shard, ShardSettings
 
 log = logging.getLogger("pipeline")
@@ -50,6 +50,7 @@ class DaskPart:
     table: Any
     y: Any
     f0: Any = None
+    start: int = 0
 
     def blocks(self) -> Iterator[Any]:
         """Only where it is computed; see `MemoryPart`."""
@@ -74,8 +75,11 @@ class OnDask:
             )
         self.n_shards = n_shards or len(workers)
         self.n_threads = min(int(worker["nthreads"]) for worker in workers.values())
-        self._token = uuid.uuid4().hex[:12]
+        self._token = f"{client.id}/{uuid.uuid4().hex[:8]}"
         self._where: dict[int, str] = {}
+        # What leaders that were killed have left, who could not say goodbye.
+        leaders = client.run_on_scheduler(_clients)
+        client.run(_forget_others, leaders, on_error="ignore")
 
     @contextmanager
     def open(self) -> Iterator[OnDask]:
@@ -204,7 +208,7 @@ class OnDask:
                     "a Dask worker is paused, because its memory limit is nearly reached; use more "
                     "workers, or larger limits"
                 )
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(TimeoutError), self.client.as_current():
                 self._wait([futures[k] for k in waiting], timeout=LOOK_UP)
         return self._gathered({k: f for k, f in futures.items() if k not in lost}, lost, together)
 
@@ -250,7 +254,7 @@ def dask_table(X: Any, y: Any, initial_prediction: Any = None) -> Table:
         of_f0, _ = chunks_of(initial_prediction, counted=False)
     for name, chunks in (("y", of_y), ("initial_prediction", of_f0)):
         if len(chunks) != len(of_X):
-            raise ValueError(f"{name}: has {len(chunks)} chunks, X has {len(of_X)}")
+            raise Unfit(f"{name}: has {len(chunks)} chunks, X has {len(of_X)}")
     kept = [chunk for chunk in zip(of_X, of_y, of_f0, rows, strict=True) if chunk[-1]]
     parts = tuple(DaskPart(k, X_, y_, f0) for k, (X_, y_, f0, _) in enumerate(kept))
     names, words = _columns(X)
@@ -305,7 +309,7 @@ def _worker() -> Any:
 
 def _begin(token: str, shard: int, settings: ShardSettings) -> None:
     worker = _worker()
-    folder = Path(worker.local_directory) / f"mcboost-{token}-{shard}"
+    folder = Path(worker.local_directory) / f"mcboost-{uuid.uuid4().hex[:12]}"
     shards = worker.__dict__.setdefault(SHARDS, {})
     shards[token, shard] = Shard(settings, folder)
 
@@ -331,6 +335,18 @@ def _free_port(token: str, shard: int) -> int:  # noqa: ARG001
 
 
 def _forget(token: str, dask_worker: Any) -> None:
-    shards = dask_worker.__dict__.get(SHARDS, {})
-    for key in [key for key in shards if key[0] == token]:
+    _drop(dask_worker, lambda of_shard: of_shard == token)
+
+
+def _forget_others(leaders: Sequence[str], dask_worker: Any) -> None:
+    _drop(dask_worker, lambda of_shard: of_shard.partition("/")[0] not in leaders)
+
+
+def _drop(worker: Any, unwanted: Callable[[str], bool]) -> None:
+    shards = worker.__dict__.get(SHARDS, {})
+    for key in [key for key in shards if unwanted(key[0])]:
         shutil.rmtree(shards.pop(key).folder, ignore_errors=True)
+
+
+def _clients(dask_scheduler: Any) -> list[str]:
+    return list(dask_scheduler.clients)

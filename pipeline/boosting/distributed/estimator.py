@@ -42,7 +42,7 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
         own strategies.
     init : {"forest", "mean"}, default="forest"
         The initial predictor, unless `fit` is given predictions: LightGBM's forest of 100 trees of
-        depth 5, or the mean of y.
+        depth 5, fitted to the ``sample_size`` rows that are seen here, or the mean of y.
     early_stopping : bool, default=True
         Whether rows that no round sees choose the number of rounds; see `validation_fraction`.
     validation_fraction : float, default=0.2

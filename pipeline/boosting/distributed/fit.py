@@ -21,8 +21,13 @@ import numpy as np
 from pipeline.boosting.algorithm import Round, advance, finite_weight, round_seed
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.distributed.checkpoint import Checkpoint, Saved
-from pipeline.boosting.distributed.initial import Initial, LightgbmForest, MeanRegressor
-from pipeline.boosting.distributed.parts import Part, Table
+from pipeline.boosting.distributed.initial import (
+    Initial,
+    LightgbmForest,
+    MeanRegressor,
+    fitted_forest,
+)
+from pipeline.boosting.distributed.parts import Part, Table, Unfit
 from pipeline.boosting.distributed.shard import (
     Network,
     Read,
@@ -44,7 +49,6 @@ log = logging.getLogger("pipeline")
 T = TypeVar("T")
 
 ATTEMPTS = 5  # at one step, before a cluster is called unfit
-FOREST_SEED = 2**31 - 1  # as if it were a round; no fit has as many
 ABSENT, READ, BINNED = -3, -2, -1  # where a shard is that has no f yet
 
 
@@ -206,24 +210,22 @@ class DistributedFit:
         self.held_out = Rows.joined([read.held_out for read in reads])
         self._y_mean = math.fsum(r.y_sum for r in reads) / max(1, sum(r.n for r in reads))
         if len(self.sample.y) < 2:
-            raise ValueError(f"a table of {table.n_rows} rows is too small to be fitted in parts")
+            raise Unfit(f"a table of {table.n_rows} rows is too small to be fitted in parts")
         self.encoding = encoding.with_fills_of(self.sample.X)
         with tempfile.TemporaryDirectory() as folder:
             self._reference = reference_of(self.sample.X, self.shard_settings, Path(folder))
         self._retried(self._bin_missing)
-        self.initial = self._known_initial(known) if known else self._retried(self._new_initial)
+        self.initial = self._known_initial(known) if known else self._new_initial()
         self.rounds = [
-            Round(LightgbmEnsemble(_booster(str(saved.model))), saved.weight, saved.gap)
+            Round(_ensemble(str(saved.model), saved.constant), saved.weight, saved.gap)
             for saved in known[1:]
         ]
         self.losses = [saved.loss for saved in known]
         self._retried(self._restore)
-        loss = self._loss()
         if not known:
-            self.losses = [loss]
-            self._save(0, Saved(loss, math.nan, math.nan, _text_of(self.initial)))
-        elif loss != self.losses[-1]:
-            raise ValueError(
+            self._arrive(math.nan, math.nan, math.nan, _text_of(self.initial))
+        elif (loss := self._mean("loss")) != self.losses[-1]:
+            raise Unfit(
                 f"{self._checkpoint}: its rounds do not fit this table, or other versions made "
                 f"them (loss {loss!r} instead of {self.losses[-1]!r}); choose another folder"
             )
@@ -238,7 +240,7 @@ class DistributedFit:
                 for name in words:
                     levels[name] |= found[name]
                     if len(levels[name]) > MAX_LEVELS:
-                        raise ValueError(
+                        raise Unfit(
                             f"X: column {name!r} has more than {MAX_LEVELS} levels; leave it out, "
                             "or group them"
                         )
@@ -262,21 +264,22 @@ class DistributedFit:
             return Initial()
         if s.initial == "mean":
             return Initial(MeanRegressor(self._y_mean))
-        self._bin_missing()
-        self.tell(f"fitting the initial forest of {s.forest.n_trees} trees")
-        seed = round_seed(s.seed, FOREST_SEED)
-        model, _ = self._trained(Shard.train_forest, dict.fromkeys(self._at, (s.forest, seed)))
-        return Initial(LightgbmForest(model))
+        return Initial(
+            fitted_forest(
+                self.sample.X, self.sample.y, s.forest, s.bins, s.seed, self.encoding.categorical
+            )
+        )
 
     # --- rounds ---------------------------------------------------------------------------------
 
     def _round(self, t: int, f_sample: Floats) -> None:
         s = self.settings
-        seed = round_seed(s.seed, t)
+        constant = self._mean("residual")
+        arguments = (f_sample, constant, round_seed(s.seed, t))
 
         def train() -> tuple[str, dict[int, Trained]]:
             self._restore()
-            return self._trained(Shard.train, dict.fromkeys(self._at, (f_sample, seed)))
+            return self._trained(Shard.train, dict.fromkeys(self._at, arguments))
 
         def move() -> None:
             self._restore()  # with this round, where a shard is made again
@@ -285,12 +288,18 @@ class DistributedFit:
 
         model, trained = self._retried(train)
         weight = self._weight(t, list(trained.values()))
-        self.rounds.append(Round(LightgbmEnsemble(_booster(model)), weight, math.nan))
+        self.rounds.append(Round(_ensemble(model, constant), weight, math.nan))
         self._retried(move)
-        gap = math.sqrt(math.fsum(self._states[k].gap for k in sorted(self._states)))
+        gap = math.sqrt(math.fsum(state.gap for state in self._states.values()))
         self.rounds[t] = replace(self.rounds[t], gap=gap)
-        self.losses.append(self._loss())
-        self._save(t + 1, Saved(self.losses[-1], weight, gap, model))
+        self._arrive(weight, gap, constant, model)
+
+    def _arrive(self, weight: float, gap: float, constant: float, model: str | None) -> None:
+        """Note, and keep, where the last round has led."""
+        self.losses.append(self._mean("loss"))
+        if self._checkpoint is not None:
+            saved = Saved(self._mean("residual"), self.losses[-1], weight, gap, constant, model)
+            self._checkpoint.save(len(self.losses) - 1, saved)
 
     def _weight(self, t: int, trained: Sequence[Trained]) -> float:
         """w_t from inner products alone: one row stands for all, with the same ones."""
@@ -303,7 +312,7 @@ class DistributedFit:
     def _trained(
         self, action: Callable[..., Trained], arguments: Mapping[int, tuple[Any, ...]]
     ) -> tuple[str, dict[int, Trained]]:
-        """The model text of a training that all shards take part in."""
+        """What came of a training that all shards take part in, and its model text."""
         networks = self.holders.networks()
         outcomes = self.holders.call(
             action, {k: (*more, networks[k]) for k, more in arguments.items()}, together=True
@@ -314,13 +323,14 @@ class DistributedFit:
         (model,) = (o.model for o in outcomes.values() if o.model is not None)
         return model, outcomes
 
-    def _loss(self) -> float:
-        states = [self._states[k] for k in sorted(self._states)]
-        return math.fsum(state.loss for state in states) / sum(state.n for state in states)
+    @property
+    def n_rows(self) -> int:
+        """How many rows are fitted."""
+        return sum(state.n for state in self._states.values())
 
-    def _save(self, t: int, saved: Saved) -> None:
-        if self._checkpoint is not None:
-            self._checkpoint.save(t, saved)
+    def _mean(self, name: str) -> float:
+        """Of a sum that shards tell, over all rows."""
+        return math.fsum(getattr(state, name) for state in self._states.values()) / self.n_rows
 
     # --- shards that are lost -------------------------------------------------------------------
 
@@ -411,8 +421,8 @@ class _Levels:
         return levels_of(part, self.columns, MAX_LEVELS)
 
 
-def _booster(model: str) -> Any:
-    return lightgbm_package().Booster(model_str=model)
+def _ensemble(model: str, constant: float) -> LightgbmEnsemble:
+    return LightgbmEnsemble(lightgbm_package().Booster(model_str=model), constant)
 
 
 def _text_of(initial: Initial) -> str | None:

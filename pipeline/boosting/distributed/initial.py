@@ -10,7 +10,13 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.engines.base import TreeSettings
-from pipeline.boosting.engines.lightgbm import LightgbmEnsemble, lightgbm_package
+from pipeline.boosting.engines.lightgbm import (
+    Bins,
+    LightgbmEnsemble,
+    binning,
+    growing,
+    lightgbm_package,
+)
 
 FOREST = TreeSettings(100, 5, subsample=0.632)  # the paper's, as far as LightGBM has it
 
@@ -40,6 +46,28 @@ class LightgbmForest(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not hasattr(self, "booster_"):
             self.booster_ = lightgbm_package().Booster(model_str=self.model)
         return self.booster_
+
+
+def fitted_forest(
+    X: Floats,
+    y: Floats,
+    settings: TreeSettings,
+    bins: Bins,
+    seed: int,
+    categorical: tuple[int, ...],
+) -> LightgbmForest:
+    """LightGBM's forest mode on rows X (n, d) and y (n,).
+
+    It is fitted to the sample that whoever leads has: over shards, which rows a tree draws would
+    depend on how they are shared out.
+    """
+    lightgbm = lightgbm_package()
+    parameters = binning(bins, 1) | growing(settings, seed) | {"boosting": "rf"}
+    data = lightgbm.Dataset(
+        np.column_stack([np.zeros(len(y)), X]), y, params=parameters,
+        categorical_feature=[j + 1 for j in categorical],
+    )  # fmt: skip
+    return LightgbmForest(lightgbm.train(parameters, data, settings.n_trees).model_to_string())
 
 
 @dataclass(frozen=True)

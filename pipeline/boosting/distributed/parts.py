@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +17,10 @@ from pipeline.boosting.arrays import Floats
 BLOCK_CELLS = 1_000_000  # that are in memory at a time, as they come
 
 
+class Unfit(ValueError):  # noqa: N818
+    """A table, a folder or a setting that cannot be used as it is; the message says why."""
+
+
 @dataclass(frozen=True)
 class Block:
     """Some rows: a DataFrame or a matrix (n, d), y (n,), and initial predictions (n,) if given."""
@@ -28,17 +32,22 @@ class Block:
     def __post_init__(self) -> None:
         """What no row may have."""
         if not np.isfinite(self.y).all():
-            raise ValueError("y: some rows have a missing or infinite target")
+            raise Unfit("y: some rows have a missing or infinite target")
         if self.f0 is not None and not np.isfinite(self.f0).all():
-            raise ValueError("initial_prediction: is missing or infinite for some rows")
+            raise Unfit("initial_prediction: is missing or infinite for some rows")
 
 
 class Part(Protocol):
-    """Some rows of a table; ``number`` is its place among the parts."""
+    """Some rows of a table: those of a numbered part of it, from row ``start`` on."""
 
     @property
     def number(self) -> int:
-        """See the class."""
+        """The place among the parts of the table."""
+        ...
+
+    @property
+    def start(self) -> int:
+        """How many rows of the numbered part come before."""
         ...
 
     def blocks(self) -> Iterator[Block]:
@@ -54,6 +63,7 @@ class MemoryPart:
     table: Any
     y: Any
     f0: Any = None
+    start: int = 0
 
     def blocks(self) -> Iterator[Block]:
         """See `Part`."""
@@ -70,17 +80,24 @@ class MemoryPart:
 
 @dataclass(frozen=True)
 class ParquetPart:
-    """Row groups of a Parquet file, which whoever reads them must reach under the same path.
+    """Rows of a row group of a Parquet file, which its readers must reach under the same path.
 
     target : columns whose sum is y.  initial : the column of initial predictions, or None.
+    stop : the row of the group to end before.
     """
 
     number: int
     path: str
-    row_groups: tuple[int, ...]
+    row_group: int
     features: tuple[str, ...]
     target: tuple[str, ...]
-    initial: str | None = None
+    initial: str | None
+    stop: int
+    start: int = 0
+
+    def cut(self, row: int) -> tuple[ParquetPart, ParquetPart]:
+        """The part before and from a row on."""
+        return replace(self, stop=self.start + row), replace(self, start=self.start + row)
 
     def blocks(self) -> Iterator[Block]:
         """See `Part`."""
@@ -89,10 +106,17 @@ class ParquetPart:
         step = max(1, BLOCK_CELLS // len(columns))
         # Without the buffers that make remote files quick and hold a whole row group.
         with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=2**20) as file:
-            for batch in file.iter_batches(step, list(self.row_groups), columns, use_threads=False):
-                y = sum(_numbers(batch, name) for name in self.target)
-                f0 = None if self.initial is None else _numbers(batch, self.initial)
-                yield Block(_features(batch, self.features), np.asarray(y), f0)
+            at = 0
+            for batch in file.iter_batches(step, [self.row_group], columns, use_threads=False):
+                first, last = max(self.start - at, 0), min(self.stop - at, batch.num_rows)
+                at += batch.num_rows
+                if first < last:
+                    yield self._block(batch.slice(first, last - first))
+
+    def _block(self, batch: pa.RecordBatch) -> Block:
+        y = sum(_numbers(batch, name) for name in self.target)
+        f0 = None if self.initial is None else _numbers(batch, self.initial)
+        return Block(_features(batch, self.features), np.asarray(y), f0)
 
 
 @dataclass(frozen=True)
@@ -113,18 +137,33 @@ class Table:
         return sum(self.rows)
 
     def shared_out(self, n: int) -> list[tuple[Part, ...]]:
-        """The parts in n runs of neighbours with about as many rows each."""
-        if not 1 <= n <= len(self.parts):
-            raise ValueError(
-                f"a table of {len(self.parts)} parts cannot be shared out among {n} workers; write "
-                "it in more parts, or use fewer workers"
+        """The parts in n runs of neighbours with about as many rows each.
+
+        Parts of Parquet files are cut for it; chunks of Dask collections are left whole.
+        """
+        parts: list[Part] = list(self.parts)
+        rows = list(self.rows)
+        cuts = []
+        for goal in [self.n_rows * k // n for k in range(1, n)]:
+            k, before = 0, 0
+            while before + rows[k] <= goal:
+                before += rows[k]
+                k += 1
+            part, inside = parts[k], goal - before
+            if inside and isinstance(part, ParquetPart):
+                parts[k : k + 1] = part.cut(inside)
+                rows[k : k + 1] = [inside, rows[k] - inside]
+                k += 1
+            elif inside > rows[k] / 2:
+                k += 1
+            cuts.append(k)
+        shares = [tuple(parts[i:j]) for i, j in zip([0, *cuts], [*cuts, len(parts)], strict=True)]
+        if not all(shares):
+            raise Unfit(
+                f"a table of {len(self.parts)} parts cannot be shared out among {n} workers; use "
+                "more chunks, or fewer workers"
             )
-        ends = np.cumsum(self.rows)
-        goals = ends[-1] * np.arange(1, n) / n
-        cuts = np.searchsorted(ends, goals) + 1
-        for k in range(n - 1):  # every one gets a part at least
-            cuts[k] = min(max(cuts[k], (cuts[k - 1] if k else 0) + 1), len(self.parts) - n + k + 1)
-        return [tuple(chunk) for chunk in _cut(self.parts, cuts)]
+        return shares
 
 
 def parquet_table(
@@ -139,26 +178,26 @@ def parquet_table(
     left_out = {*target, *drop, *([] if initial is None else [initial])}
     for name in left_out:
         if name not in schema.names:
-            raise ValueError(f"{path}: has no column {name!r}; it has {', '.join(schema.names)}")
+            raise Unfit(f"has no column {name!r}; it has {', '.join(schema.names)}")
     left_out |= _index_of(schema)
     features = tuple(name for name in schema.names if name not in left_out)
     if not features:
-        raise ValueError(f"{path}: no covariate is left beside the target")
+        raise Unfit("no covariate is left beside the target")
     parts: list[Part] = []
     rows: list[int] = []
     for file in files:
         if pq.read_schema(file).remove_metadata() != schema.remove_metadata():
-            raise ValueError(f"{file}: has other columns, or other types, than {files[0].name}")
+            raise Unfit(f"{file.name} has other columns, or other types, than {files[0].name}")
         of_file = pq.read_metadata(file)
         for group in range(of_file.num_row_groups):
             n = of_file.row_group(group).num_rows
             if n:
                 parts.append(
-                    ParquetPart(len(parts), str(file), (group,), features, tuple(target), initial)
+                    ParquetPart(len(parts), str(file), group, features, tuple(target), initial, n)
                 )
                 rows.append(n)
     if not parts:
-        raise ValueError(f"{path}: has no rows")
+        raise Unfit("has no rows")
     words = tuple(name for name in features if not _is_number(schema.field(name).type, name))
     return Table(tuple(parts), tuple(rows), features, words)
 
@@ -172,7 +211,7 @@ def parquet_files(path: str | Path) -> list[Path]:
         file for file in place.rglob("*.parquet") if not file.name.startswith((".", "_"))
     )
     if not files:
-        raise ValueError(f"{path}: there is no Parquet file")
+        raise Unfit("there is no Parquet file")
     return files
 
 
@@ -182,7 +221,7 @@ def _is_number(kind: pa.DataType, name: str) -> bool:
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     if pa.types.is_string(inner) or pa.types.is_large_string(inner) or inner == pa.string_view():
         return False
-    raise ValueError(f"column {name!r} holds {kind}; only numbers, flags and words can be used")
+    raise Unfit(f"column {name!r} holds {kind}; only numbers, flags and words can be used")
 
 
 def _index_of(schema: pa.Schema) -> set[str]:
@@ -201,10 +240,3 @@ def _features(batch: pa.RecordBatch, names: Sequence[str]) -> Any:
     if all(_is_number(batch.schema.field(name).type, name) for name in names):
         return np.column_stack([_numbers(batch, name) for name in names])
     return batch.select(list(names)).to_pandas(ignore_metadata=True)
-
-
-def _cut(parts: Sequence[Part], cuts: Sequence[int]) -> Iterator[Sequence[Part]]:
-    start = 0
-    for cut in (*cuts, len(parts)):
-        yield parts[start:cut]
-        start = int(cut)

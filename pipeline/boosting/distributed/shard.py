@@ -23,7 +23,7 @@ import pyarrow as pa
 from pipeline.boosting.algorithm import Round, advance
 from pipeline.boosting.arrays import Flags, Floats
 from pipeline.boosting.distributed.initial import Initial
-from pipeline.boosting.distributed.parts import Block, Part
+from pipeline.boosting.distributed.parts import Block, Part, Unfit
 from pipeline.boosting.encoding import Encoding
 from pipeline.boosting.engines.base import TreeSettings
 from pipeline.boosting.engines.lightgbm import (
@@ -119,18 +119,19 @@ class Trained:
 
     trees_sha256: str
     model: str | None
-    y_phi: float = 0.0
-    phi_phi: float = 0.0
+    y_phi: float
+    phi_phi: float
 
 
 @dataclass(frozen=True)
 class State:
     """Where a shard is, as sums over its n rows.
 
-    loss : Σ (y − f)².  gap : Σ (f_t − f_{t−1})², 0 at the start.
+    residual, loss : Σ (y − f) and Σ (y − f)².  gap : Σ (f_t − f_{t−1})², 0 at the start.
     """
 
     n: int
+    residual: float
     loss: float
     gap: float
 
@@ -162,6 +163,7 @@ class Shard:
         """Add the rows of a part."""
         s = self.settings
         random = np.random.default_rng([s.seed, part.number])
+        random.random(part.start)  # of the rows before
         n, y_sum, training, held_out = 0, 0.0, [], []
         with self._spool.open("ab") as file:
             for block in part.blocks():
@@ -184,7 +186,7 @@ class Shard:
         X = self.settings.encoding.encode(block.table)
         if np.isinf(X).any():
             name = self.settings.encoding.names[int(np.isinf(X).any(axis=0).argmax())]
-            raise ValueError(f"X: column {name!r} holds infinity")
+            raise Unfit(f"X: column {name!r} holds infinity")
         return Rows(X, block.y, block.f0)
 
     def bin(self, reference: bytes) -> None:
@@ -243,56 +245,45 @@ class Shard:
 
     # --- rounds ---------------------------------------------------------------------------------
 
-    def train(self, f_sample: Floats, seed: int, network: Network) -> Trained:
+    def train(self, f_sample: Floats, constant: float, seed: int, network: Network) -> Trained:
         """A round's ensemble, fitted together with the other shards.
 
         f_sample : f_t of all shards' sampled rows, which the bins of f_t are made of.
+        constant : the mean residual over all shards, from which the trees start. (LightGBM's own
+        start would be the mean of the shards' means.)
         """
         s, lightgbm = self.settings, lightgbm_package()
         parameters = self._binning()
         sample = np.ascontiguousarray(f_sample[:, None])
         reference = lightgbm.Dataset(sample, params=parameters).construct()
-        data = with_f(self.f, self.y - self.f, self._bins, parameters, reference=reference)
-        booster, h = self._boosted(
-            data, growing(s.trees, seed) | {"learning_rate": s.trees.learning_rate},
-            s.trees.n_trees, network,
-        )  # fmt: skip
-        h *= s.eta
-        h += self.f
-        self._phi = h
-        return _told(booster, network, float((self.y * h).sum()), _square(h))
-
-    def train_forest(self, trees: TreeSettings, seed: int, network: Network) -> Trained:
-        """LightGBM's forest on X alone, fitted together with the other shards."""
-        lightgbm = lightgbm_package()
-        parameters = self._binning()
-        nothing = np.zeros(self.n)
-        reference = lightgbm.Dataset(np.zeros((2, 1)), params=parameters).construct()
-        data = with_f(nothing, self.y, self._bins, parameters, reference=reference)
-        forest = {"boosting": "rf", "learning_rate": 1.0}
-        booster, _ = self._boosted(data, growing(trees, seed) | forest, trees.n_trees, network)
-        return _told(booster, network)
-
-    def _boosted(
-        self, data: Any, parameters: dict[str, Any], n_trees: int, network: Network
-    ) -> tuple[Any, Floats]:
-        """A booster of some trees, and its values on these rows."""
-        values: list[Floats] = []
-
-        def listen(prediction: Floats, _: Any) -> tuple[str, float, bool]:
-            values.append(prediction.copy())
-            return "values", 0.0, False
-
-        chosen = self._binning() | parameters | network.parameters(CONNECT_MINUTES)
-        booster = lightgbm_package().Booster(chosen | {"metric": "none"}, data)
+        label = self.y - self.f
+        label -= constant
+        data = with_f(self.f, label, self._bins, parameters, reference=reference)
+        chosen = {
+            "learning_rate": s.trees.learning_rate, "boost_from_average": False, "metric": "none",
+        }  # fmt: skip
+        booster = lightgbm.Booster(
+            parameters | growing(s.trees, seed) | network.parameters(CONNECT_MINUTES) | chosen, data
+        )
         try:
-            for _ in range(n_trees):
+            for _ in range(s.trees.n_trees):
                 if booster.update():
                     break
-            booster.eval_train(listen)
+            phi = _training_values(booster)
         finally:
             booster.free_network()
-        return booster, values[0]
+        phi += constant
+        phi *= s.eta
+        phi += self.f
+        self._phi = phi
+        text = booster.model_to_string()
+        trees = text.partition("\nparameters:")[0]  # behind them are ports and the like
+        return Trained(
+            hashlib.sha256(trees.encode()).hexdigest(),
+            text if network.rank == 0 else None,
+            float((self.y * phi).sum()),
+            _square(phi),
+        )
 
     def step(self, weight: float) -> State:
         """Move to f_{t+1} = w_t φ_t."""
@@ -306,7 +297,8 @@ class Shard:
 
     def state(self) -> State:
         """Where it is."""
-        return State(self.n, _square(self.y - self.f), self._gap)
+        residual = self.y - self.f
+        return State(self.n, float(residual.sum()), _square(residual), self._gap)
 
     def _binning(self) -> dict[str, Any]:
         # Each shard has its own rows; LightGBM is not to share them out.
@@ -360,11 +352,16 @@ def _sequence(lightgbm: Any, shard: Shard) -> Any:
     return Rows()
 
 
-def _told(booster: Any, network: Network, y_phi: float = 0.0, phi_phi: float = 0.0) -> Trained:
-    text = booster.model_to_string()
-    trees = text.partition("\nparameters:")[0]  # behind them are ports and the like
-    digest = hashlib.sha256(trees.encode()).hexdigest()
-    return Trained(digest, text if network.rank == 0 else None, y_phi, phi_phi)
+def _training_values(booster: Any) -> Floats:
+    """What a booster predicts for the rows that it was trained on, (n,)."""
+    values: list[Floats] = []
+
+    def listen(prediction: Floats, _: Any) -> tuple[str, float, bool]:
+        values.append(prediction.copy())
+        return "values", 0.0, False
+
+    booster.eval_train(listen)
+    return values[0]
 
 
 def _give_back() -> None:

@@ -39,13 +39,16 @@ LOSSLESS = Bins(MOST_BINS, 1)
 
 @dataclass(frozen=True)
 class LightgbmEnsemble:
-    """A fitted booster over (f, x)."""
+    """A fitted booster over (f, x), and a constant that is added to it."""
 
     booster: Any
+    constant: float = 0.0
 
     def predict(self, X: Floats, f: Floats) -> Floats:
         """h(x, f); see `Ensemble`."""
-        return np.concatenate([self.booster.predict(Z) for Z in _blocks(X, f)])
+        h = np.concatenate([self.booster.predict(Z) for Z in _blocks(X, f)])
+        h += self.constant
+        return h
 
     def gains(self) -> Floats:
         """See `Ensemble`."""

@@ -19,7 +19,7 @@ def open_workers(
 
     ``on_round`` hears of every round where tasks run in this process.
     """
-    if grid.backend == "dask":
+    if grid.on_dask:
         from pipeline.runs.workers.dask import cluster  # an optional extra
 
         return cluster(grid, designs)

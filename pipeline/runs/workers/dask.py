@@ -29,6 +29,8 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
+from pipeline.boosting.distributed.dask import ClusterUnfit, OnDask
+from pipeline.boosting.distributed.fit import Holders
 from pipeline.config.schema import Grid
 from pipeline.datasets.design import Design
 from pipeline.errors import UserError
@@ -46,6 +48,13 @@ LARGEST_GREETING = 2**20  # bytes; a Dask scheduler's is some hundred
 
 class ClusterError(UserError):
     """The cluster cannot be used."""
+
+
+def _gone(scheduler: str) -> str:
+    return (
+        f"grid.scheduler={scheduler}: the scheduler is gone; what was stored stays, and the same "
+        "command goes on"
+    )
 
 
 class _DaskWorkers:
@@ -74,12 +83,12 @@ class _DaskWorkers:
                 _compute_there, self.package.code, self.handles[task.dataset], work
             )
         except Exception:  # what a closed client raises holds the whole message
-            raise ClusterError(self._gone()) from None
+            raise ClusterError(_gone(self.scheduler)) from None
         return _translated(raw, self.package.code)
 
     def trouble(self) -> str | None:
         if self.client.status in {"closed", "closing"}:
-            raise ClusterError(self._gone())
+            raise ClusterError(_gone(self.scheduler))
         workers = self._workers()
         if not workers:
             return "no worker is left; waiting for one"
@@ -106,12 +115,6 @@ class _DaskWorkers:
         except Exception:  # it is busy, or closing; there will be another time
             return []
 
-    def _gone(self) -> str:
-        return (
-            f"grid.scheduler={self.scheduler}: the scheduler is gone; what was stored stays, and "
-            "the same command goes on"
-        )
-
     def stop(self) -> None:
         with contextlib.suppress(Exception):  # whatever state the connection is in
             self.executor.shutdown(wait=False)
@@ -124,6 +127,33 @@ class _DaskWorkers:
 @contextmanager
 def cluster(grid: Grid, designs: Mapping[str, Design]) -> Iterator[Workers]:
     """The cluster behind ``grid.scheduler``, ready to compute with ``designs``."""
+    with _connected(grid) as (client, package):
+        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # a design, once
+        with _made_ready(grid):
+            workers = _DaskWorkers(client, grid, package, designs)
+        yield workers
+
+
+@contextmanager
+def shard_holders(grid: Grid) -> Iterator[Holders]:
+    """The cluster behind ``grid.scheduler`` as holders of a table's shards."""
+    with _connected(grid) as (client, _):
+        with _made_ready(grid):
+            holders = OnDask(client, patience=grid.patience)
+        try:
+            with holders.open():
+                yield holders
+        except ClusterUnfit as error:
+            raise ClusterError(f"grid.scheduler={grid.scheduler}: {error}") from None
+        except OSError as error:  # what a client that lost its scheduler raises
+            if client.status == "running":
+                raise
+            raise ClusterError(_gone(str(grid.scheduler))) from error
+
+
+@contextmanager
+def _connected(grid: Grid) -> Iterator[tuple[Any, _Package]]:
+    """A client of the cluster, whose workers hold this package."""
     scheduler = str(grid.scheduler)
     try:
         from distributed import Client
@@ -143,7 +173,6 @@ def cluster(grid: Grid, designs: Mapping[str, Design]) -> Iterator[Workers]:
             f"grid.scheduler={scheduler}: cannot be reached ({type(error).__name__}: {error})"
         ) from None
     with _closing(client):
-        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # a design, once
         try:
             client.wait_for_workers(1, timeout=CONNECT_SECONDS)
         except TimeoutError:
@@ -151,15 +180,20 @@ def cluster(grid: Grid, designs: Mapping[str, Design]) -> Iterator[Workers]:
                 f"grid.scheduler={scheduler}: no worker joined within {CONNECT_SECONDS} s"
             ) from None
         package = _Package()
-        try:
+        with _made_ready(grid):
             client.register_plugin(package.plugin())
-            workers = _DaskWorkers(client, grid, package, designs)
-        except Exception as error:  # a worker's full disk, a scheduler that dies just now
-            raise ClusterError(
-                f"grid.scheduler={scheduler}: the workers cannot be made ready "
-                f"({type(error).__name__}: {error})"
-            ) from None
-        yield workers
+        yield client, package
+
+
+@contextmanager
+def _made_ready(grid: Grid) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # a worker's full disk, a scheduler that dies just now
+        raise ClusterError(
+            f"grid.scheduler={grid.scheduler}: the workers cannot be made ready "
+            f"({type(error).__name__}: {error})"
+        ) from None
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""Runs of tables in parts, which are fitted by shards; see `pipeline.boosting.distributed`."""
