@@ -1,0 +1,414 @@
+"""Fits over shards have the numbers of a fit in memory, whoever holds which rows or is lost."""
+
+import json
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("lightgbm")
+
+from pipeline.boosting.algorithm import advance, boost, round_seed
+from pipeline.boosting.distributed import parts as parts_module
+from pipeline.boosting.distributed.checkpoint import Checkpoint
+from pipeline.boosting.distributed.fit import DistributedFit, FitSettings, ShardsLost
+from pipeline.boosting.distributed.initial import FOREST
+from pipeline.boosting.distributed.local import InThisProcess
+from pipeline.boosting.distributed.parts import MemoryPart, Table, Unfit, parquet_table
+from pipeline.boosting.distributed.shard import Network, Shard
+from pipeline.boosting.engines import TreeSettings
+from pipeline.boosting.engines.lightgbm import Bins, LightgbmEngine
+from pipeline.boosting.rescaling import Adaptive, Relaxed, Unit
+
+TREES = TreeSettings(8, 3, min_samples_leaf=5)
+SETTINGS = FitSettings(
+    3, 0.5, Adaptive(), TREES, Bins(), "given", replace(FOREST, n_trees=8), 0.0, 10**6, 7
+)
+
+
+def data(n=3000, d=4, missing=0.05):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    y = X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=n)
+    f0 = 0.2 * X[:, 2]
+    X[rng.random((n, d)) < missing] = np.nan
+    return X, y, f0
+
+
+def in_parts(X, y, f0, n_parts=5):
+    cuts = np.array_split(np.arange(len(y)), n_parts)
+    parts = tuple(MemoryPart(k, X[i], y[i], f0[i]) for k, i in enumerate(cuts))
+    names = tuple(f"x{j}" for j in range(X.shape[1]))
+    return Table(parts, tuple(len(i) for i in cuts), names)
+
+
+def write_parquet(folder, frame, rows=700, groups=250):
+    for k, start in enumerate(range(0, len(frame), rows)):
+        part = pa.Table.from_pandas(frame[start : start + rows], preserve_index=False)
+        pq.write_table(part, folder / f"part-{k}.parquet", row_group_size=groups)
+
+
+def frame_of(X, y, f0):
+    columns = {f"x{j}": X[:, j] for j in range(X.shape[1])}
+    return pd.DataFrame(columns | {"y": y, "f0": f0})
+
+
+class InThreads:
+    """Holders of n shards in this process, which talk over sockets; some calls lose a shard.
+
+    losses : by the number of a call, the shard that is lost in it, before or after it has acted.
+    """
+
+    n_threads = 1
+
+    def __init__(self, folder, n_shards, losses=None):
+        self.folder, self.n_shards = folder, n_shards
+        self.shards = {}
+        self.losses = losses or {}
+        self.calls = []
+
+    def present(self):
+        return list(self.shards)
+
+    def place(self, shard, settings):
+        self.shards[shard] = Shard(settings, self.folder / f"{shard}")
+
+    def call(self, action, arguments, *, together=False):
+        if not arguments:
+            return {}
+        number = len(self.calls)
+        self.calls.append(action.__name__)
+        lost, before = self.losses.get(number, (None, False))
+        if lost not in arguments:
+            lost = None
+        some = {k: more for k, more in arguments.items() if not (before and k == lost)}
+        if lost is not None:
+            if together:
+                some = {}
+            gone = self.shards.pop(lost)
+        with ThreadPoolExecutor(max(1, len(some))) as threads:
+            futures = {
+                k: threads.submit(action, self.shards.get(k) or gone, *more)
+                for k, more in some.items()
+            }
+            results = {k: future.result() for k, future in futures.items()}
+        if lost is not None:
+            results.pop(lost, None)
+            raise ShardsLost("lost on purpose", results)
+        return results
+
+    def map_parts(self, action, parts):
+        return [action(part) for part in parts]
+
+    def networks(self):
+        if self.n_shards == 1:
+            return {0: Network(("",), 0)}
+        open_ = [socket.socket() for _ in range(self.n_shards)]
+        for s in open_:
+            s.bind(("127.0.0.1", 0))
+        machines = tuple(f"127.0.0.1:{s.getsockname()[1]}" for s in open_)
+        for s in open_:
+            s.close()
+        return {k: Network(machines, k) for k in range(self.n_shards)}
+
+
+def fitted(table, settings=SETTINGS, holders=None, checkpoint=None):
+    """A fit's steps, and the f of all training rows in the order of the shards."""
+    with InThisProcess() as here:
+        holders = holders or here
+        fit = DistributedFit(table, holders, settings, checkpoint, tell=lambda _: None)
+        steps = list(fit.run())
+        shards = (
+            [holders.shards[k] for k in sorted(holders.shards)]
+            if holders is not here
+            else [here._shard]
+        )
+        return fit, steps, np.concatenate([shard.f for shard in shards])
+
+
+@pytest.mark.parametrize("rescaling", [Unit(), Relaxed(), Adaptive()])
+def test_one_shard_has_the_rounds_of_the_engine_in_memory(rescaling):
+    X, y, f0 = data()
+    settings = replace(SETTINGS, rescaling=rescaling)
+    fit, steps, f = fitted(in_parts(X, y, f0), settings)
+    fitter = LightgbmEngine(TREES).bind(X)
+    expected = list(
+        boost(y, f0, 3, 0.5, rescaling, lambda t, f, r: fitter.fit(f, r, round_seed(7, t)))
+    )
+    # LightGBM keeps labels in single precision; here they are centred before, there after.
+    np.testing.assert_allclose(f, expected[-1].f, atol=1e-6 * y.std())
+    for ours, theirs in zip(steps[1:], expected, strict=True):
+        assert ours.round.weight == pytest.approx(theirs.weight, rel=1e-6)
+        assert ours.round.gap == pytest.approx(theirs.gap, rel=1e-6)
+        assert ours.loss == pytest.approx(np.mean((y - theirs.f) ** 2), rel=1e-6)
+    assert fit.losses[0] == pytest.approx(np.mean((y - f0) ** 2), rel=1e-12)
+
+
+def test_what_training_gives_rows_is_what_their_ensembles_predict():
+    X, y, f0 = data()
+    fit, steps, f = fitted(in_parts(X, y, f0))
+    followed = f0
+    for round_ in fit.rounds:
+        followed = advance(followed, X, round_, 0.5)
+    np.testing.assert_array_equal(f, followed)
+    np.testing.assert_array_equal(steps[-1].f_sample, followed)  # all rows are in the sample
+
+
+@pytest.mark.parametrize("n_shards", [2, 3])
+def test_several_shards_give_what_one_gives(tmp_path, n_shards):
+    X, y, f0 = data()
+    X, y, f0 = (v[np.argsort(y)] for v in (X, y, f0))  # shards that are not alike
+    table = in_parts(X, y, f0, 7)
+    _, one, f = fitted(table)
+    holders = InThreads(tmp_path, n_shards)
+    _, several, g = fitted(table, holders=holders)
+    np.testing.assert_allclose(g, f, rtol=0, atol=1e-9)
+    for a, b in zip(one, several, strict=True):
+        assert b.loss == pytest.approx(a.loss, rel=1e-11)
+
+
+def test_files_give_the_bits_of_the_same_rows_in_memory(tmp_path):
+    X, y, f0 = data()
+    write_parquet(tmp_path, frame_of(X, y, f0))
+    table = parquet_table(tmp_path, ["y"], initial="f0")
+    cuts = np.cumsum(table.rows)[:-1]
+    pieces = zip(*(np.split(v, cuts) for v in (X, y, f0)), strict=True)
+    memory = Table(
+        tuple(MemoryPart(k, *piece) for k, piece in enumerate(pieces)), table.rows, table.columns
+    )
+    settings = replace(SETTINGS, held_out=0.2, sample=500)
+    _, steps, f = fitted(table, settings)
+    _, expected, g = fitted(memory, settings)
+    np.testing.assert_array_equal(f, g)
+    np.testing.assert_array_equal(steps[-1].f_held_out, expected[-1].f_held_out)
+
+
+def test_how_many_rows_are_read_at_a_time_changes_nothing(tmp_path, monkeypatch):
+    X, y, f0 = data()
+    write_parquet(tmp_path, frame_of(X, y, f0))
+    table = parquet_table(tmp_path, ["y"], initial="f0")
+    settings = replace(SETTINGS, held_out=0.3, sample=400)
+    _, steps, f = fitted(table, settings)
+    monkeypatch.setattr(parts_module, "BLOCK_CELLS", 200)
+    monkeypatch.setattr("pipeline.boosting.distributed.shard.SLICE_CELLS", 300)
+    _, again, g = fitted(table, settings)
+    np.testing.assert_array_equal(f, g)
+    np.testing.assert_array_equal(steps[-1].f_held_out, again[-1].f_held_out)
+
+
+def test_rows_are_held_out_whoever_reads_them_and_change_no_tree(tmp_path):
+    X, y, f0 = data(4000)
+    settings = replace(SETTINGS, held_out=0.25, sample=10**6)
+    write_parquet(tmp_path, frame_of(X, y, f0), rows=4000, groups=4000)
+    table = parquet_table(tmp_path, ["y"], initial="f0")
+    fit, steps, _ = fitted(table, settings)
+    assert len(fit.held_out.y) == pytest.approx(1000, abs=100)
+    assert len(fit.held_out.y) + fit.n_rows == 4000
+    other, _, _ = fitted(table, settings, InThreads(tmp_path / "shards", 3))  # cuts the one part
+    np.testing.assert_array_equal(np.sort(other.held_out.y), np.sort(fit.held_out.y))
+    moved = np.where(np.isin(y, fit.held_out.y), 1e6, y)
+    _, again, _ = fitted(in_parts(X, moved, f0, 1), settings)
+    np.testing.assert_array_equal([s.loss for s in again], [s.loss for s in steps])
+
+
+def test_sample_is_about_as_large_as_it_should_be():
+    X, y, f0 = data(20_000, missing=0)
+    settings = replace(SETTINGS, held_out=0.5, sample=1000, n_rounds=0)
+    fit, _, _ = fitted(in_parts(X, y, f0), settings)
+    assert len(fit.sample.y) == pytest.approx(1000, abs=150)
+    assert len(fit.held_out.y) == pytest.approx(1000, abs=150)
+
+
+def test_start_is_the_mean_a_forest_or_what_is_given():
+    X, y, f0 = data(missing=0)
+    table = in_parts(X, y, f0)
+    mean, steps, _ = fitted(table, replace(SETTINGS, initial="mean"))
+    assert mean.losses[0] == pytest.approx(y.var(), rel=1e-12)
+    np.testing.assert_allclose(steps[0].f_sample, y.mean(), rtol=1e-12)
+    forest, _, _ = fitted(table, replace(SETTINGS, initial="forest"))
+    assert forest.losses[0] < 0.9 * y.var()
+    again, _, _ = fitted(table, replace(SETTINGS, initial="forest"))
+    assert again.losses == forest.losses
+
+
+def test_words_are_whole_categories_and_new_ones_are_missing(tmp_path):
+    rng = np.random.default_rng(0)
+    words = rng.choice(["red", "green", "blue", None], 3000)
+    x = rng.normal(size=3000)
+    y = 2.0 * (words == "green") - (pd.isna(words)) + 0.1 * rng.normal(size=3000)
+    write_parquet(tmp_path, pd.DataFrame({"w": words, "x": x, "y": y}))
+    table = parquet_table(tmp_path, ["y"])
+    assert table.words == ("w",)
+    settings = replace(SETTINGS, initial="mean", trees=TreeSettings(50, 3, min_samples_leaf=5))
+    fit, _, _ = fitted(table, settings)
+    assert fit.encoding.codes[0].levels == ("(missing)", "blue", "green", "red")
+    assert fit.losses[-1] < 0.05 * fit.losses[0]
+    new = fit.encoding.encode(pd.DataFrame({"w": ["purple"], "x": [0.0]}))
+    assert np.isnan(new[0, 0])
+    assert fit.encoding.expanded(new).tolist() == [[0, 0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "says"),
+    [
+        ("x", pd.date_range("2026-01-01", periods=100), "timestamp"),
+        ("x", [[1]] * 100, "list"),
+        ("y", [np.nan] + [1.0] * 99, "target"),
+        ("x", [np.inf] + [1.0] * 99, "infinity"),
+    ],
+)
+def test_columns_that_cannot_be_used_are_named(tmp_path, column, values, says):
+    frame = pd.DataFrame({"x": np.arange(100.0), "y": np.arange(100.0)})
+    frame[column] = values
+    write_parquet(tmp_path, frame)
+    with pytest.raises(Unfit, match=says):
+        fitted(parquet_table(tmp_path, ["y"]), replace(SETTINGS, initial="mean"))
+
+
+def test_files_of_other_columns_and_folders_without_files_are_refused(tmp_path):
+    with pytest.raises(Unfit, match="no Parquet file"):
+        parquet_table(tmp_path, ["y"])
+    write_parquet(tmp_path, pd.DataFrame({"x": [1.0, 2.0], "y": [1.0, 2.0]}))
+    with pytest.raises(Unfit, match="no column 'z'"):
+        parquet_table(tmp_path, ["z"])
+    with pytest.raises(Unfit, match="no covariate"):
+        parquet_table(tmp_path, ["y"], drop=["x"])
+    pq.write_table(pa.table({"x": [1], "y": [1]}), tmp_path / "other.parquet")
+    with pytest.raises(Unfit, match="other columns, or other types"):
+        parquet_table(tmp_path, ["y"])
+
+
+@given(rows=st.lists(st.integers(1, 50), min_size=1, max_size=12), n=st.integers(1, 9))
+def test_rows_are_shared_out_evenly_each_once_and_in_order(rows, n):
+    parts = tuple(
+        parts_module.ParquetPart(k, "", 0, ("x",), ("y",), None, size)
+        for k, size in enumerate(rows)
+    )
+    table = Table(parts, tuple(rows), ("x",))
+    if n > sum(rows):
+        with pytest.raises(Unfit):
+            table.shared_out(n)
+        return
+    shares = table.shared_out(n)
+    sizes = [sum(p.stop - p.start for p in share) for share in shares]
+    assert len(shares) == n
+    assert max(sizes) - min(sizes) <= 1
+    seen = [(p.number, row) for share in shares for p in share for row in range(p.start, p.stop)]
+    assert seen == [(k, row) for k, size in enumerate(rows) for row in range(size)]
+
+
+@given(rows=st.lists(st.integers(1, 50), min_size=1, max_size=12), n=st.integers(1, 9))
+def test_chunks_are_shared_out_whole(rows, n):
+    table = in_parts(np.zeros((sum(rows), 1)), np.zeros(sum(rows)), np.zeros(sum(rows)), 1)
+    chunks = tuple(replace(table.parts[0], number=k) for k in range(len(rows)))
+    table = Table(chunks, tuple(rows), ("x0",))
+    try:
+        shares = table.shared_out(n)
+    except Unfit:
+        return  # too few, or too unequal
+    assert [part.number for share in shares for part in share] == list(range(len(rows)))
+    assert all(shares)
+
+
+# --- shards that are lost -------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("before", [False, True])
+def test_shard_that_is_lost_at_any_step_changes_no_bit(tmp_path, before):
+    X, y, f0 = data(1200)
+    table, settings = in_parts(X, y, f0, 4), replace(SETTINGS, n_rounds=2)
+    holders = InThreads(tmp_path / "undisturbed", 2)
+    _, expected, f = fitted(table, settings, holders)
+    calls = holders.calls
+    assert set(calls) == {"read", "bin", "start", "train", "step"}
+    for number in range(len(calls)):
+        holders = InThreads(tmp_path / f"{number}", 2, {number: (number % 2, before)})
+        fit, steps, g = fitted(table, settings, holders)
+        assert holders.calls != calls  # it was disturbed
+        np.testing.assert_array_equal(g, f)
+        assert [s.loss for s in steps] == [s.loss for s in expected]
+        assert [r.gap for r in fit.rounds] == [s.round.gap for s in expected[1:]]
+
+
+def test_cluster_that_loses_shards_again_and_again_is_given_up(tmp_path):
+    X, y, f0 = data(1200)
+    losses = dict.fromkeys(range(1000), (1, True))
+    with pytest.raises(ShardsLost):
+        fitted(in_parts(X, y, f0), holders=InThreads(tmp_path, 2, losses))
+
+
+# --- checkpoints ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("initial", ["given", "mean", "forest"])
+@pytest.mark.parametrize("kept", [0, 1, 3])
+def test_fit_that_ended_goes_on_to_the_same_bits(tmp_path, kept, initial):
+    X, y, f0 = data()
+    table = in_parts(X, y, f0)
+    settings = replace(SETTINGS, initial=initial, held_out=0.2)
+    _, steps, f = fitted(table, settings, checkpoint=tmp_path)
+    for t in range(kept + 1, 4):
+        (tmp_path / f"round-{t:04d}.json").unlink()
+    told = []
+    with InThisProcess() as here:
+        fit = DistributedFit(table, here, settings, tmp_path, told.append)
+        again = list(fit.run())
+        np.testing.assert_array_equal(here._shard.f, f)
+    assert any(f"after round {kept}" in line for line in told) == (kept > 0)
+    assert [s.loss for s in again] == [s.loss for s in steps]
+    np.testing.assert_array_equal(again[-1].f_held_out, steps[-1].f_held_out)
+
+
+def test_damaged_round_is_computed_again(tmp_path):
+    X, y, f0 = data()
+    table = in_parts(X, y, f0)
+    _, _, f = fitted(table, checkpoint=tmp_path)
+    file = tmp_path / "round-0002.json"
+    good = file.read_text()
+    content = json.loads(good)
+    content["content"]["weight"] += 1e-9
+    for bad in (json.dumps(content), good[: len(good) // 2], "", "[]"):
+        file.write_text(bad)
+        _, _, g = fitted(table, checkpoint=tmp_path)
+        np.testing.assert_array_equal(g, f)
+        assert json.loads(file.read_text()) == json.loads(good)
+
+
+def test_folder_of_another_fit_is_refused_with_what_differs(tmp_path):
+    X, y, f0 = data()
+    fitted(in_parts(X, y, f0), checkpoint=tmp_path)
+    with pytest.raises(Unfit, match=r"eta: 0\.5 there, 0\.3 here"):
+        fitted(in_parts(X, y, f0), replace(SETTINGS, eta=0.3), checkpoint=tmp_path)
+    with pytest.raises(Unfit, match="do not fit this table"):
+        fitted(in_parts(X, y + 1.0, f0), checkpoint=tmp_path)
+
+
+def test_more_rounds_go_on_where_fewer_ended(tmp_path):
+    X, y, f0 = data()
+    table = in_parts(X, y, f0)
+    fitted(table, replace(SETTINGS, n_rounds=1), checkpoint=tmp_path)
+    _, steps, f = fitted(table, checkpoint=tmp_path)
+    _, expected, g = fitted(table)
+    np.testing.assert_array_equal(f, g)
+    assert [s.loss for s in steps] == [s.loss for s in expected]
+    assert (
+        len(Checkpoint(tmp_path, json.loads((tmp_path / "fit.json").read_text())["content"]).load())
+        == 4
+    )
+
+
+def test_strategies_of_ones_own_are_refused():
+    class Mine:
+        def weight(self, t, y, phi):
+            return 1.0
+
+    with pytest.raises(TypeError, match="rescaling"):
+        replace(SETTINGS, rescaling=Mine())
