@@ -1,5 +1,6 @@
 """Shared by all tests: datasets, configs and commands. Nothing may touch the checkout's outputs."""
 
+import json
 import os
 import subprocess
 import sys
@@ -193,3 +194,31 @@ def eventually():
         raise AssertionError(f"{what} did not happen within {timeout} s")
 
     return eventually_
+
+
+@pytest.fixture
+def dask_cluster(tmp_path, eventually):
+    """The address of a Dask scheduler on loopback, and its two worker processes."""
+    started = []
+
+    def launch(module, *arguments):
+        command = [sys.executable, "-m", f"distributed.cli.dask_{module}", *arguments]
+        process = subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        started.append(process)
+        return process
+
+    note = tmp_path / "scheduler.json"
+    launch("scheduler", "--host", "127.0.0.1", "--port", "0", "--dashboard-address", ":0",
+           "--scheduler-file", str(note))  # fmt: skip
+    eventually(note.exists)
+    workers = [
+        launch("worker", "--scheduler-file", str(note), "--nthreads", "1", "--no-nanny",
+               "--no-dashboard")
+        for _ in range(2)
+    ]  # fmt: skip
+    yield json.loads(note.read_text())["address"], workers
+    for process in started:
+        process.kill()
+        process.wait()

@@ -298,14 +298,17 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         rounds: Sequence[Round],
         losses: Sequence[float],
         choice: Choice,
+        *,
+        named: bool,
     ) -> Self:
         """Become a fitted model of rounds that were fitted elsewhere.
 
-        init : predicts from the trees' matrix.
+        init : predicts from the trees' matrix.  named : the encoding's names are the columns'.
         """
         self.encoding_ = encoding
         self.n_features_in_ = len(encoding.codes)
-        self.feature_names_in_ = np.array([code.name for code in encoding.codes], dtype=object)
+        if named:
+            self.feature_names_in_ = np.array([code.name for code in encoding.codes], dtype=object)
         self._init_sees, self._eta = "matrix", self.eta
         return self._hold(init, rounds, losses, choice)
 

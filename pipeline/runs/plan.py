@@ -12,7 +12,6 @@ from pipeline.config.compose import Pairs, load_pairs, varied
 from pipeline.config.schema import Config, Dataset
 from pipeline.datasets.library import Library
 from pipeline.datasets.manifest import manifest
-from pipeline.datasets.parts import require_exact
 from pipeline.errors import ConfigError
 from pipeline.paths import REFERENCE
 from pipeline.runs.engines import engine_of
@@ -88,8 +87,6 @@ class Plan:
 
     def material(self, config: Config) -> Any:
         """What the runs of a dataset are computed from."""
-        if config.dataset.source == "parquet" and config.engine.name == "exact":
-            require_exact(config.dataset.label, self.library.parts(config.dataset).n_rows)
         return self.library.design(config.dataset)
 
     def size(self, material: Any) -> float:

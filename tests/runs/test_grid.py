@@ -1,7 +1,6 @@
 """However a grid is spread, killed, repeated or shared, its numbers are the same bits."""
 
 import io
-import json
 import os
 import pickle
 import random
@@ -383,37 +382,10 @@ def test_last_line_of_a_grid_has_all_runs_done_and_no_time_left(monkeypatch, str
 # --- Dask: a real scheduler and worker processes on loopback -----------------------------------
 
 
-@pytest.fixture
-def cluster(tmp_path, eventually):
-    started = []
-
-    def launch(module, *arguments):
-        command = [sys.executable, "-m", f"distributed.cli.dask_{module}", *arguments]
-        process = subprocess.Popen(
-            command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        started.append(process)
-        return process
-
-    note = tmp_path / "scheduler.json"
-    launch("scheduler", "--host", "127.0.0.1", "--port", "0", "--dashboard-address", ":0",
-           "--scheduler-file", str(note))  # fmt: skip
-    eventually(note.exists)
-    workers = [
-        launch("worker", "--scheduler-file", str(note), "--nthreads", "1", "--no-nanny",
-               "--no-dashboard")
-        for _ in range(2)
-    ]  # fmt: skip
-    yield json.loads(note.read_text())["address"], workers
-    for process in started:
-        process.kill()
-        process.wait()
-
-
 def test_dask_cluster_gives_the_same_bits_though_a_worker_is_killed_midway(
-    serial, tmp_path, cluster, start, finish, eventually
+    serial, tmp_path, dask_cluster, start, finish, eventually
 ):
-    address, workers = cluster
+    address, workers = dask_cluster
     process = start(tmp_path / "out", *SMALL, "grid.backend=dask", f"grid.scheduler='{address}'")
     eventually(lambda: stored(tmp_path / "out"))
     workers[0].send_signal(signal.SIGKILL)

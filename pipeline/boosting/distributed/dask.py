@@ -258,7 +258,7 @@ def dask_table(X: Any, y: Any, initial_prediction: Any = None) -> Table:
     kept = [chunk for chunk in zip(of_X, of_y, of_f0, rows, strict=True) if chunk[-1]]
     parts = tuple(DaskPart(k, X_, y_, f0) for k, (X_, y_, f0, _) in enumerate(kept))
     names, words = _columns(X)
-    return Table(parts, tuple(n for *_, n in kept), names, words)
+    return Table(parts, tuple(n for *_, n in kept), names, words, named=hasattr(X, "columns"))
 
 
 def is_dask(X: Any) -> bool:

@@ -139,7 +139,8 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
             choice = self._chosen(self._followed(fit, steps), fit, settings)
         self.model_ = self._local(fit, choice)
         self.n_features_in_ = self.model_.n_features_in_
-        self.feature_names_in_ = self.model_.feature_names_in_
+        if table.named:
+            self.feature_names_in_ = self.model_.feature_names_in_
         for name in ("best_round_", "weights_", "gaps_", "losses_", "validation_scores_"):
             setattr(self, name, getattr(self.model_, name))
         self.initial_audit_ = _audit(fit, steps[0], settings.seed)
@@ -204,7 +205,12 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
             random_state=self.random_state,
         )
         return model.hold_elsewhere_fitted(
-            fit.encoding, fit.initial.predictor, fit.rounds, fit.losses, choice
+            fit.encoding,
+            fit.initial.predictor,
+            fit.rounds,
+            fit.losses,
+            choice,
+            named=fit.table.named,
         )
 
     def _table(self, X: Any, y: Any, initial_prediction: Any, drop: Sequence[str]) -> Table:

@@ -124,12 +124,14 @@ class Table:
     """All parts of a table.
 
     rows : of each part.  columns : the covariates' names.  words : those that are not numbers.
+    named : whether the names are the table's own.
     """
 
     parts: tuple[Part, ...]
     rows: tuple[int, ...]
     columns: tuple[str, ...]
     words: tuple[str, ...] = ()
+    named: bool = True
 
     @property
     def n_rows(self) -> int:

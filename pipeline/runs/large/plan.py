@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 
 from pipeline.config.compose import varied
 from pipeline.config.schema import Config, Dataset, Lightgbm
+from pipeline.datasets.library import Library
+from pipeline.datasets.parts import require_exact
 from pipeline.errors import ConfigError
 from pipeline.runs.keys import Key, run_key
 from pipeline.runs.large.run import run
@@ -111,7 +113,8 @@ def large_plan(plan: Plan) -> Plan:
     """The plan itself, or for tables in parts that of their runs."""
     large = [is_large(config) for config in plan.pairs.values()]
     if not any(large):
-        _require_no_prediction(plan)
+        for pair in plan.pairs.values():
+            _require_whole(pair, plan.library)
         return plan
     if not all(large):
         raise ConfigError("experiment.datasets: some are in parts and some are not; make two grids")
@@ -142,6 +145,10 @@ def _require(config: Config) -> None:
         raise ConfigError("dataset.positive: must be null for a table in parts")
 
 
-def _require_no_prediction(plan: Plan) -> None:
-    if any(config.dataset.prediction is not None for config in plan.pairs.values()):
+def _require_whole(config: Config, library: Library) -> None:
+    """Raise `UserError` for what cannot be done with a table in memory."""
+    dataset = config.dataset
+    if dataset.prediction is not None:
         raise ConfigError("dataset.prediction: is for dataset.source=parquet with engine=lightgbm")
+    if dataset.source == "parquet" and config.engine.name == "exact":
+        require_exact(dataset.label, library.parts(dataset).n_rows)

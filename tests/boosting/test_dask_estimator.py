@@ -1,0 +1,214 @@
+"""Fits on a Dask cluster of processes: all collections, killed workers, a model without Dask."""
+
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("lightgbm")
+pytest.importorskip("distributed")
+
+from sklearn.base import clone
+
+from pipeline.boosting import DaskMulticalibrationBoostingRegressor as Regressor
+from pipeline.boosting import MulticalibrationBoostingRegressor
+from pipeline.boosting.distributed.dask import SHARDS, ClusterUnfit, OnDask
+from pipeline.boosting.distributed.parts import Unfit
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dask")]
+
+N, CHUNK = 6000, 1000
+QUICK = {"n_trees": 10, "random_state": 3}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit="2GiB", dashboard_address=None
+        ) as processes,
+        Client(processes) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 4))
+    y = X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=N)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def arrays(rows):
+    import dask.array as da
+
+    X, y = rows
+    return da.from_array(X, chunks=(CHUNK, 2)), da.from_array(y, chunks=CHUNK)
+
+
+def test_rows_left_out_choose_the_rounds_and_the_audit_tells_what_was_gained(cluster, arrays):
+    X, y = arrays
+    model = Regressor(8, **QUICK).fit(X, y)
+    assert model.best_round_ == 8
+    assert model.losses_[-1] < 0.7 * model.losses_[0]
+    assert model.audit_.n == pytest.approx(0.2 * N, rel=0.1)
+    assert model.audit_.mce < model.initial_audit_.mce
+    assert model.audit_.standard_error > 0
+
+
+def test_predictions_that_need_no_correction_are_kept(cluster, arrays):
+    import dask.array as da
+
+    noise = da.from_array(np.random.default_rng(1).normal(size=N), chunks=CHUNK)
+    model = Regressor(8, **QUICK).fit(arrays[0], noise, da.zeros(N, chunks=CHUNK))
+    assert model.best_round_ == 0
+    assert model.audit_.p_value > 0.01
+
+
+def test_dask_collections_and_arrays_get_the_same_predictions(cluster, arrays, rows):
+    model = Regressor(3, **QUICK).fit(*arrays)
+    here = model.predict(rows[0])
+    there = model.predict(arrays[0])
+    assert there.shape == (N,)
+    np.testing.assert_array_equal(there.compute(), here)
+    np.testing.assert_array_equal(model.model_.predict(rows[0]), here)
+    assert isinstance(model.model_, MulticalibrationBoostingRegressor)
+
+
+def test_fitted_model_predicts_where_there_is_no_dask(cluster, arrays, rows, tmp_path):
+    model = Regressor(3, **QUICK).fit(*arrays)
+    (tmp_path / "model").write_bytes(pickle.dumps(model.model_))
+    np.save(tmp_path / "X.npy", rows[0][:50])
+    code = (
+        "import sys, pickle, numpy as np\n"
+        "sys.modules['dask'] = sys.modules['distributed'] = None\n"
+        "model = pickle.loads(open('model', 'rb').read())\n"
+        "np.save('f.npy', model.predict(np.load('X.npy')))\n"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "f.npy"), model.predict(rows[0][:50]))
+
+
+def test_data_frames_and_parquet_folders_give_the_same_fit(cluster, rows, tmp_path):
+    dd = pytest.importorskip("dask.dataframe")
+    X, y = rows
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame["w"] = np.where(X[:, 2] > 0, "north", "south")
+    frame.loc[::9, "a"] = np.nan
+    frame["y"] = y + (X[:, 2] > 0)
+    whole = dd.from_pandas(frame, npartitions=6)
+    whole.to_parquet(tmp_path / "table")
+    of_frame = Regressor(4, **QUICK).fit(whole.drop(columns="y"), whole["y"])
+    of_files = Regressor(4, **QUICK).fit(tmp_path / "table", "y")
+    np.testing.assert_array_equal(of_files.losses_, of_frame.losses_)
+    assert list(of_files.feature_names_in_) == ["a", "b", "c", "d", "w"]
+    assert of_files.model_.encoding_.categorical == (4,)
+    table = frame.drop(columns="y")
+    np.testing.assert_array_equal(of_files.predict(table), of_frame.predict(table))
+    lazily = of_frame.predict(whole.drop(columns="y"))
+    np.testing.assert_array_equal(lazily.compute(), of_frame.predict(table))
+
+
+def test_given_predictions_take_the_place_of_the_forest(cluster, arrays, rows):
+    X, y = arrays
+    f0 = 0.5 * X[:, 0]
+    model = Regressor(3, early_stopping=False, **QUICK).fit(X, y, f0)
+    assert model.losses_[0] == pytest.approx(np.mean((rows[1] - 0.5 * rows[0][:, 0]) ** 2))
+    with pytest.raises(ValueError, match="initial_prediction"):
+        model.predict(rows[0])
+    there = model.predict(X, f0).compute()
+    np.testing.assert_array_equal(there, model.predict(rows[0], 0.5 * rows[0][:, 0]))
+
+
+def test_workers_that_are_killed_while_a_model_is_fitted_change_nothing(cluster, arrays):
+    X, y = arrays
+    model = Regressor(12, init="mean", early_stopping=False, **QUICK)
+    expected = clone(model).fit(X, y)
+    rng, killed, over = random.Random(0), [], threading.Event()
+
+    def kill():
+        while len(killed) < 3 and not over.wait(rng.uniform(0.5, 1.5)):
+            workers = cluster.run(os.getpid)
+            if len(workers) == 2:
+                killed.append(rng.choice(list(workers.values())))
+                os.kill(killed[-1], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        found = clone(model).fit(X, y)
+        while not killed:  # the machine was quicker than the killer
+            found = clone(model).fit(X, y)
+    finally:
+        over.set()
+        killer.join()
+    np.testing.assert_array_equal(found.losses_, expected.losses_)
+    np.testing.assert_array_equal(found.gaps_, expected.gaps_)
+    cluster.wait_for_workers(2, timeout=60)
+
+
+def test_fit_leaves_nothing_behind_and_what_a_killed_leader_left_is_removed(cluster, arrays):
+    def held(dask_worker):
+        return sorted(key[0] for key in dask_worker.__dict__.get(SHARDS, {}))
+
+    Regressor(1, **QUICK).fit(*arrays)
+    assert all(shards == [] for shards in cluster.run(held).values())
+
+    def leave(dask_worker):
+        class Left:
+            folder = "nowhere"
+
+        dask_worker.__dict__.setdefault(SHARDS, {})["Client-that-is-gone/1", 0] = Left()
+
+    cluster.run(leave)
+    OnDask(cluster).close()
+    assert all(shards == [] for shards in cluster.run(held).values())
+
+
+def test_checkpoint_of_a_fit_is_gone_on_with(cluster, arrays, tmp_path):
+    model = Regressor(4, early_stopping=False, checkpoint=tmp_path, **QUICK)
+    first = clone(model).fit(*arrays)
+    (tmp_path / "round-0004.json").unlink()
+    again = clone(model).fit(*arrays)
+    np.testing.assert_array_equal(again.losses_, first.losses_)
+    with pytest.raises(Unfit, match="max_depth"):
+        clone(model).set_params(max_depth=2).fit(*arrays)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "says"),
+    [
+        ({"eta": 0.0}, ValueError, "eta"),
+        ({"init": "zero"}, ValueError, "init"),
+        ({"max_bins": 1}, ValueError, "max_bins"),
+        ({"n_trees": 1.5}, TypeError, "n_trees"),
+        ({"validation_fraction": 1.0}, ValueError, "validation_fraction"),
+        ({"checkpoint": "somewhere", "random_state": None}, ValueError, "random_state"),
+    ],
+)
+def test_parameters_out_of_range_are_named(cluster, arrays, parameters, error, says):
+    with pytest.raises(error, match=says):
+        Regressor(**parameters).fit(*arrays)
+
+
+def test_tables_that_are_no_dask_collections_are_refused_with_the_way_out(cluster, rows, arrays):
+    with pytest.raises(TypeError, match="MulticalibrationBoostingRegressor"):
+        Regressor().fit(*rows)
+    with pytest.raises(Unfit, match="chunks"):
+        Regressor().fit(arrays[0], arrays[1].rechunk(500))
+
+
+def test_too_few_workers_are_said_to_be_too_few(cluster):
+    with pytest.raises(ClusterUnfit, match="3 Dask worker"):
+        OnDask(cluster, 3)

@@ -1,0 +1,183 @@
+"""Tables in parts from the command line: rounds like any run's, here or on a cluster."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("lightgbm")
+
+from pipeline import files
+from pipeline.cli import run_stage
+from pipeline.config.compose import load
+from pipeline.datasets import parts
+from pipeline.errors import ConfigError, DataError
+from pipeline.runs.tidy import load_runs
+from scripts import large_tables
+
+ROWS = 6000
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("planted")
+    large_tables.write(large_tables.Planted(4), folder, ROWS, seed=0)
+    return folder
+
+
+def lines(folder, *more):
+    return [
+        "dataset=parquet", f"dataset.path={folder}", "dataset.target=y", "dataset.drop=[truth]",
+        "dataset.prediction=f0", "engine=lightgbm", "engine.min_rows_in_leaf=20",
+        "boosting.rounds=6", "boosting.trees=30", *more,
+    ]  # fmt: skip
+
+
+def whole(folder, out, *more):
+    """The same for a table that is read whole."""
+    given = lines(folder, f"output_dir={out}", *more)
+    return [line for line in given if "prediction" not in line and not line.startswith("engine")]
+
+
+def run_here(folder, out, *more):
+    overrides = lines(folder, f"output_dir={out}", *more)
+    run_stage(load(overrides), tuple(overrides))
+    return load_runs(out / "own")
+
+
+def test_planted_bias_is_removed_and_rounds_are_recorded(planted, tmp_path, capsys):
+    rounds = run_here(planted, tmp_path)
+    assert rounds["round"].tolist() == list(range(7))
+    last = rounds.iloc[-1]
+    # The noise has variance 1; f0's bias adds 0.36 to that.
+    assert rounds["mse_test"].iloc[0] == pytest.approx(1.36, abs=0.15)
+    assert last["mse_test"] < 1.15
+    assert last["mce_test"] < 0.2 * rounds["mce_test"].iloc[0]
+    recorded = rounds.loc[1:, ["gap", "weight", "mce2_se_test", "mce_p_test"]]
+    assert np.isfinite(recorded.to_numpy()).all()
+    assert not files.find(tmp_path / "own" / "checkpoints", "*/*/*")
+    (record,) = files.find(tmp_path / "own" / "runs", "*/*/*/run.json")
+    sizes = json.loads(record.read_text())["sizes"]
+    assert sizes["n_shards"] == 1
+    assert sizes["n_train"] == pytest.approx(0.8 * ROWS, rel=0.05)
+    capsys.readouterr()
+    run_here(planted, tmp_path)
+    assert "already computed" in capsys.readouterr().out
+
+
+def test_threads_change_no_number_and_other_rows_are_another_run(planted, tmp_path):
+    named = "dataset.name=planted"
+    one = run_here(planted, tmp_path / "one", named)
+    two = run_here(planted, tmp_path / "two", named, "engine.threads=2")
+    pd.testing.assert_frame_equal(one, two, check_exact=True)
+    other = tmp_path / "other"
+    large_tables.write(large_tables.Planted(4), other, ROWS, seed=1)
+    both = run_here(other, tmp_path / "one", named)
+    assert len(set(both["key"])) == len(set(both["data"])) == 2
+
+
+def test_grid_of_strategies_has_a_report(planted, tmp_path):
+    experiment = ["experiment=smoke", "experiment.datasets=[parquet]", "experiment.seeds=[0]",
+                  "experiment.name=large", "stage=reproduce"]  # fmt: skip
+    overrides = [*lines(planted, f"output_dir={tmp_path}", *experiment)[1:]]
+    run_stage(load(overrides), tuple(overrides))
+    assert set(load_runs(tmp_path / "large")["strategy"]) == {"unit", "relaxed", "adaptive"}
+    assert (tmp_path / "large" / "report.html").is_file()
+
+
+@pytest.mark.slow
+def test_cluster_gives_what_one_process_gives_and_a_killed_driver_is_gone_on_with(
+    planted, tmp_path, dask_cluster, start, finish, eventually
+):
+    address, workers = dask_cluster
+    more = [f"grid.scheduler='{address}'", "dataset.name=planted"]
+    one = run_here(planted, tmp_path / "one", "dataset.name=planted")
+    code, output = finish(start(tmp_path / "two", *lines(planted, *more)))
+    assert code == 0, output
+    assert "about" in output  # time left
+    two = load_runs(tmp_path / "two" / "own")
+    columns = ["mse_train", "mse_test", "mce_train", "mce_test", "gap", "weight"]
+    np.testing.assert_allclose(two[columns], one[columns], rtol=1e-9)
+    process = start(tmp_path / "killed", *lines(planted, *more))
+    kept = tmp_path / "killed" / "own" / "checkpoints"
+    eventually(lambda: files.find(kept, "*/*/*/round-0002.json"))
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert not files.find(tmp_path / "killed" / "own" / "runs", "*/*/*")
+    code, output = finish(start(tmp_path / "killed", *lines(planted, *more)))
+    assert code == 0, output
+    assert "going on after round" in output
+    again = load_runs(tmp_path / "killed" / "own")
+    pd.testing.assert_frame_equal(again, two, check_exact=True)
+    # A worker that no nanny replaces is waited for, and then a sentence.
+    os.kill(workers[0].pid, signal.SIGKILL)
+    quick = ["grid.patience=3", "boosting.rounds=40", "seed=5"]
+    process = start(tmp_path / "lost", *lines(planted, *more, *quick))
+    eventually(lambda: files.find(tmp_path / "lost" / "own", "checkpoints/*/*/*/round-0001.json"))
+    os.kill(workers[1].pid, signal.SIGKILL)
+    code, output = finish(process, timeout=120)
+    assert code == 1
+    assert "no Dask worker came within 3 s" in output
+    assert "Traceback" not in output
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["dataset.target=nothing"], "no column 'nothing'"),
+        (["stage=validate"], "not for tables in parts"),
+        (["dataset.target_scaling=standardise"], "must be none for a table in parts"),
+        (["strategy=custom", "strategy.target=fractions.Fraction"], "strategy"),
+    ],
+)
+def test_what_is_not_for_tables_in_parts_is_one_sentence(planted, tmp_path, more, says):
+    with pytest.raises((ConfigError, DataError, TypeError), match=says):
+        run_here(planted, tmp_path, *more)
+
+
+def test_table_that_does_not_fit_is_refused_with_the_way_out(planted, tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "_memory", lambda: 1e6)
+    overrides = whole(planted, tmp_path)
+    with pytest.raises(DataError, match=r"6,000 rows of 8 columns need some .* engine=lightgbm"):
+        run_stage(load(overrides), tuple(overrides))
+    monkeypatch.setattr(parts, "MAX_ROWS", 5999)
+    with pytest.raises(DataError, match=r"more than engine=exact takes .* engine=lightgbm"):
+        run_stage(load(overrides), tuple(overrides))
+
+
+def test_folder_that_fits_is_read_whole_by_the_exact_engine(planted, tmp_path):
+    overrides = whole(planted, tmp_path, "boosting.rounds=2")
+    run_stage(load(overrides), tuple(overrides))
+    assert len(load_runs(tmp_path / "own")) == 3
+    overrides.append("dataset.prediction=f0")
+    with pytest.raises(ConfigError, match=r"dataset\.prediction: is for"):
+        run_stage(load(overrides), tuple(overrides))
+
+
+def test_missing_cells_and_categories_are_left_to_lightgbm_where_asked(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=800), "w": rng.choice(list("pqrs"), 800)})
+    frame["y"] = frame["w"].isin(["p", "r"]) + frame["a"].isna() + 0.1 * rng.normal(size=800)
+    frame.loc[rng.random(800) < 0.2, "a"] = np.nan
+    frame.to_parquet(tmp_path / "own.parquet")
+    base = ["dataset=file", f"dataset.path={tmp_path / 'own.parquet'}", "dataset.target=y",
+            "engine=lightgbm", "boosting.rounds=1", f"output_dir={tmp_path}"]  # fmt: skip
+    for native in ("true", "false"):
+        overrides = [*base, f"engine.native={native}"]
+        run_stage(load(overrides), tuple(overrides))
+    runs = load_runs(tmp_path / "own")
+    assert set(runs["engine.native"]) == {True, False}
+    last = runs[runs["round"] == 1].set_index("engine.native")["mse_train"]
+    assert last[True] != last[False]
+
+
+def test_repeated_tables_have_the_columns_and_words_of_the_dataset(tmp_path):
+    german = large_tables.Repeated(pd.DataFrame({"x": [1.0, 2.0], "w": ["a", "b"]}))
+    large_tables.write(german, tmp_path, 1000, 0)
+    frame = pd.read_parquet(tmp_path)
+    assert set(frame["w"]) == {"a", "b"}
+    assert len(frame) == 1000
+    assert frame.groupby("w")["x"].mean().to_dict() == pytest.approx({"a": 1, "b": 2}, abs=0.01)
