@@ -209,6 +209,13 @@ def test_tables_that_are_no_dask_collections_are_refused_with_the_way_out(cluste
         Regressor().fit(arrays[0], arrays[1].rechunk(500))
 
 
+def test_shards_beyond_the_workers_memory_are_refused_before_anything_is_read(cluster):
+    holders = OnDask(cluster)
+    holders.require(1e9)
+    with pytest.raises(Unfit, match=r"3\.0 GB, and the workers' memory limit is 2\.1 GB"):
+        holders.require(3e9)
+
+
 def test_too_few_workers_are_said_to_be_too_few(cluster):
     with pytest.raises(ClusterUnfit, match="3 Dask worker"):
         OnDask(cluster, 3)

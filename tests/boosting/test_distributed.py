@@ -74,6 +74,9 @@ class InThreads:
         self.losses = losses or {}
         self.calls = []
 
+    def require(self, n_bytes):
+        assert n_bytes > 0
+
     def present(self):
         return list(self.shards)
 
@@ -283,6 +286,20 @@ def test_files_of_other_columns_and_folders_without_files_are_refused(tmp_path):
     pq.write_table(pa.table({"x": [1], "y": [1]}), tmp_path / "other.parquet")
     with pytest.raises(Unfit, match="other columns, or other types"):
         parquet_table(tmp_path, ["y"])
+
+
+def test_file_that_is_gone_or_damaged_is_named(tmp_path):
+    write_parquet(tmp_path, pd.DataFrame({"x": np.arange(900.0), "y": np.arange(900.0)}))
+    table = parquet_table(tmp_path, ["y"])
+    file = tmp_path / "part-1.parquet"
+    raw = file.read_bytes()
+    for damaged in (raw[: len(raw) // 2], b"", None):
+        file.unlink()
+        if damaged is not None:
+            file.write_bytes(damaged)
+        with pytest.raises(Unfit, match=r"part-1\.parquet cannot be read"):
+            fitted(table, replace(SETTINGS, initial="mean"))
+        file.touch()
 
 
 @given(rows=st.lists(st.integers(1, 50), min_size=1, max_size=12), n=st.integers(1, 9))

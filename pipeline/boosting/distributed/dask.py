@@ -28,6 +28,7 @@ import numpy as np
 from pipeline.boosting.distributed.fit import ShardsLost
 from pipeline.boosting.distributed.parts import MemoryPart, Part, Table, Unfit
 from pipeline.boosting.distributed.shard import Network, Shard, ShardSettings
+from pipeline.boosting.engines.lightgbm import lightgbm_package
 
 log = logging.getLogger("pipeline")
 
@@ -67,6 +68,7 @@ class OnDask:
     def __init__(self, client: Any, n_shards: int | None = None, patience: float = 300.0) -> None:
         from distributed import wait
 
+        lightgbm_package()  # it may not be installed
         self.client, self.patience, self._wait = client, patience, wait
         workers = self._workers()
         if not workers or len(workers) < (n_shards or 0):
@@ -96,6 +98,16 @@ class OnDask:
             if there:
                 self.client.run(_forget, self._token, workers=there, on_error="ignore")
         self._where.clear()
+
+    def require(self, n_bytes: float) -> None:
+        """See `Holders`."""
+        limits = [int(w["memory_limit"] or 0) for w in self._workers().values()]
+        most = max(limits, default=0)
+        if all(limits) and n_bytes > most:
+            raise Unfit(
+                f"a shard of the table would take some {n_bytes / 1e9:.1f} GB, and the workers' "
+                f"memory limit is {most / 1e9:.1f} GB; use more workers, or larger limits"
+            )
 
     def present(self) -> Collection[int]:
         """See `Holders`."""

@@ -275,7 +275,13 @@ def _audit(fit: DistributedFit, step: DistributedStep, seed: int) -> Assessment 
 def _client(client: Any) -> Any:
     if client is not None:
         return client
-    from distributed import default_client
+    try:
+        from distributed import default_client
+    except ImportError:
+        raise ImportError(
+            "DaskMulticalibrationBoostingRegressor needs Dask and LightGBM: "
+            "pip install 'mcboost-replication[dask,lightgbm]'"
+        ) from None
 
     try:
         return default_client()

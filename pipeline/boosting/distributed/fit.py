@@ -38,6 +38,7 @@ from pipeline.boosting.distributed.shard import (
     Trained,
     levels_of,
     reference_of,
+    size_of,
 )
 from pipeline.boosting.encoding import MAX_LEVELS, CategoryCode, Code, Encoding, NumberCode
 from pipeline.boosting.engines.base import TreeSettings
@@ -71,6 +72,10 @@ class Holders(Protocol):
     @property
     def n_threads(self) -> int:
         """That a holder may use."""
+        ...
+
+    def require(self, n_bytes: float) -> None:
+        """Raise `Unfit` if no holder has room for a shard of that size."""
         ...
 
     def present(self) -> Collection[int]:
@@ -204,6 +209,7 @@ class DistributedFit:
             sampled_out=min(1.0, s.sample / max(1.0, n_held_out)),
             n_threads=self.holders.n_threads,
         )  # fmt: skip
+        self.holders.require(size_of(table.n_rows / self.holders.n_shards, len(encoding.names)))
         self._retried(self._read_missing)
         reads = [self._reads[key] for key in sorted(self._reads)]
         self.sample = Rows.joined([read.training for read in reads])

@@ -38,6 +38,9 @@ class InThisProcess:
         self._shard = None
         self._folder.cleanup()
 
+    def require(self, n_bytes: float) -> None:
+        """See `Holders`; a machine's own memory is not looked at."""
+
     def present(self) -> Collection[int]:
         """See `Holders`."""
         return () if self._shard is None else (0,)

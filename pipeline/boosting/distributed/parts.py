@@ -101,6 +101,16 @@ class ParquetPart:
 
     def blocks(self) -> Iterator[Block]:
         """See `Part`."""
+        try:
+            yield from self._blocks()
+        except (OSError, pa.ArrowException) as error:
+            reason = str(error).splitlines()[0]
+            raise Unfit(
+                f"{self.path} cannot be read where its rows are to be held ({reason}); all workers "
+                "must reach it by this name"
+            ) from None
+
+    def _blocks(self) -> Iterator[Block]:
         further = [*self.target, *([] if self.initial is None else [self.initial])]
         columns = list(dict.fromkeys([*self.features, *further]))
         step = max(1, BLOCK_CELLS // len(columns))

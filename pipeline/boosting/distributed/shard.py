@@ -305,6 +305,15 @@ class Shard:
         return binning(self.settings.bins, self.settings.n_threads) | {"pre_partition": True}
 
 
+def size_of(n: float, d: int) -> float:
+    """About how many bytes a process takes at most that holds n rows of d columns.
+
+    Bins of X, twice while a round is trained, y, f, φ and what LightGBM keeps of a row; and Python
+    with its libraries. (Measured: 1.22 GB for 3.04 million rows of 101 columns, of 1.16 here.)
+    """
+    return 0.3e9 + n * (2.0 * (d + 1) + 75.0)
+
+
 def levels_of(part: Part, columns: Sequence[str], most: int) -> dict[str, set[str]]:
     """The words in some columns of a part; of a column with too many, some of them."""
     found: dict[str, set[str]] = {name: set() for name in columns}
