@@ -122,6 +122,13 @@ bench: setup ## speed of the exact engine against scikit-learn, LightGBM and XGB
 	$(RUN) scripts/bench.py grid
 	$(RUN) scripts/bench.py audit
 
+large: setup ## tables larger than the workers' memory, cost over rows, kills (an hour, 10 GB of disk)
+	@$(INSTALL) -e '.[lightgbm,dask]'
+	$(RUN) -m scripts.large_fits memory
+	$(RUN) -m scripts.large_fits theirs
+	$(RUN) -m scripts.large_fits growth
+	$(RUN) -m scripts.large_fits kills
+
 parity: setup ## all rounds of the exact engine against scikit-learn (half an hour)
 	$(RUN) scripts/parity.py
 
@@ -139,4 +146,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup setup-dev reproduce smoke figures readings tune theory oracle practice practice-settings practice-smoke audit reference check-reference test simulations test-quick lint format table1 verify-data bench parity attack lock clean
+.PHONY: help setup setup-dev reproduce smoke figures readings tune theory oracle practice practice-settings practice-smoke audit reference check-reference test simulations test-quick lint format table1 verify-data bench large parity attack lock clean

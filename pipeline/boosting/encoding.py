@@ -196,8 +196,9 @@ class Encoding:
         A column of levels holds 1, 2, … for those with an indicator, else 0; which columns these
         are is given, too.
         """
+        # A column of one level, whose indicator was left out, has none.
         cells = [
-            np.where(part.any(axis=1), part.argmax(axis=1) + 1.0, 0.0)[:, None]
+            (part * np.arange(1.0, part.shape[1] + 1)).sum(axis=1)[:, None]
             if isinstance(code, LevelCode)
             else part
             for code, part in self._of_codes(X)

@@ -256,7 +256,7 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
 
         parts = [trial.part for trial in trials]
         classes = getattr(self, "classes_", None)
-        judge = judge_of(self.scoring, parts, self._loss, classes, seed)
+        judge = judge_of(self.scoring, parts, self._loss, classes, seed, self.encoding_.expanded)
         shown = self._shown(stages(), self.n_rounds + 1, "choosing a round")
         caution = CAUTION if len(trials) > 1 else CAUTION_OF_ONE
         return choose(shown, judge, patience, self.tol, caution)

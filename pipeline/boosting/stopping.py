@@ -78,12 +78,22 @@ def _is_sure(first: Floats | None, kept: Floats | None, caution: float) -> bool:
     return bool(gain.sum() > caution * np.sqrt(np.square(gain - gain.mean()).sum()))
 
 
-def judge_of(scoring: Any, parts: Sequence[Rows], loss: Loss, classes: Any, seed: int) -> Judge:
-    """The judge of some held-out parts, for "loss", "mce" or a scorer."""
+def judge_of(
+    scoring: Any,
+    parts: Sequence[Rows],
+    loss: Loss,
+    classes: Any,
+    seed: int,
+    view: Callable[[Floats], Floats],
+) -> Judge:
+    """The judge of some held-out parts, for "loss", "mce" or a scorer.
+
+    view : what an audit sees of the trees' matrix, which may have missing cells.
+    """
     if isinstance(scoring, str) and scoring == "loss":
         return _by_loss(parts, loss)
     if isinstance(scoring, str) and scoring == "mce":
-        return _by_error(parts, loss, seed)
+        return _by_error(parts, loss, seed, view)
     return _by_scorer(scoring, parts, loss, classes)
 
 
@@ -99,8 +109,10 @@ def _by_loss(parts: Sequence[Rows], loss: Loss) -> Judge:
     return judge
 
 
-def _by_error(parts: Sequence[Rows], loss: Loss, seed: int) -> Judge:
-    auditors = [Auditor(part.X, seed=seed) for part in parts]
+def _by_error(
+    parts: Sequence[Rows], loss: Loss, seed: int, view: Callable[[Floats], Floats]
+) -> Judge:
+    auditors = [Auditor(view(part.X), seed=seed) for part in parts]
     sizes = [_weights(part).sum() for part in parts]
 
     def judge(scores: Sequence[Floats]) -> tuple[float, None]:

@@ -126,7 +126,7 @@ class Dataset(Section):
                 )
             if Path(self.path).suffix.lower() not in {".csv", ".parquet"}:
                 raise ValueError(f"dataset.path={self.path}: must end in .csv or .parquet")
-        if self.source == "parquet" and not Path(self.path or "").expanduser().exists():
+        if self.source == "parquet" and not (self.path and Path(self.path).expanduser().exists()):
             raise ValueError(
                 f"dataset.path={self.path}: must be an existing Parquet file or folder"
             )

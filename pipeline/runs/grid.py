@@ -233,6 +233,7 @@ class _Driver:
                 self.progress.failed(run_id, run.sentence, cost)
                 continue
             self.store.save(run_id, run.rounds, run.record)
+            task.stored(config)
             with contextlib.suppress(OSError):  # "failures" may be anything but a folder
                 note.unlink(missing_ok=True)
             self.computed += 1

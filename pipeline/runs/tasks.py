@@ -64,6 +64,9 @@ class Task:
         fitted = ground.initial if initial is None else None
         return Outcome(runs, fitted, time.perf_counter() - started)
 
+    def stored(self, config: Config) -> None:
+        """One of its runs is in the store; what it left on the way may go."""
+
     def __str__(self) -> str:
         """For logs."""
         return f"{self.dataset} seed={self.seed}"

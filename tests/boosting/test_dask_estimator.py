@@ -172,8 +172,67 @@ def test_fit_leaves_nothing_behind_and_what_a_killed_leader_left_is_removed(clus
         dask_worker.__dict__.setdefault(SHARDS, {})["Client-that-is-gone/1", 0] = Left()
 
     cluster.run(leave)
-    OnDask(cluster).close()
+    with OnDask(cluster).open():
+        pass
     assert all(shards == [] for shards in cluster.run(held).values())
+
+
+def test_workers_that_forget_their_shards_are_given_them_again(cluster, arrays):
+    model = Regressor(12, init="mean", early_stopping=False, **QUICK)
+    expected = clone(model).fit(*arrays)
+
+    def forget(dask_worker):  # as one that was started again at its old address
+        return dask_worker.__dict__.pop(SHARDS, None) is not None
+
+    forgotten, over = [], threading.Event()
+
+    def disturb():
+        while not over.wait(0.7):
+            forgotten.extend(cluster.run(forget).values())
+
+    other = threading.Thread(target=disturb)
+    other.start()
+    try:
+        found = clone(model).fit(*arrays)
+        while not any(forgotten):
+            found = clone(model).fit(*arrays)
+    finally:
+        over.set()
+        other.join()
+    np.testing.assert_array_equal(found.losses_, expected.losses_)
+
+
+def test_two_fits_have_the_cluster_one_after_the_other(cluster, arrays):
+    from distributed import Client
+
+    model = Regressor(6, init="mean", early_stopping=False, **QUICK)
+    expected = clone(model).fit(*arrays)
+    found = []
+    with Client(cluster.scheduler.address, set_as_default=False) as second:
+        fits = [
+            threading.Thread(
+                target=lambda c=c: found.append(clone(model).set_params(client=c).fit(*arrays))
+            )
+            for c in (cluster, second)
+        ]
+        for fit in fits:
+            fit.start()
+        for fit in fits:
+            fit.join()
+    assert len(found) == 2
+    for fitted in found:
+        np.testing.assert_array_equal(fitted.losses_, expected.losses_)
+
+
+def test_checkpoint_of_one_worker_is_gone_on_with_by_one_of_two(cluster, arrays, tmp_path):
+    model = Regressor(2, early_stopping=False, checkpoint=tmp_path, **QUICK)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(
+            "pipeline.boosting.distributed.checkpoint.Checkpoint.shards_in", lambda _: 1
+        )
+        first = clone(model).fit(*arrays)
+    (tmp_path / "round-0002.json").unlink()
+    np.testing.assert_array_equal(clone(model).fit(*arrays).losses_, first.losses_)
 
 
 def test_checkpoint_of_a_fit_is_gone_on_with(cluster, arrays, tmp_path):
@@ -207,6 +266,29 @@ def test_tables_that_are_no_dask_collections_are_refused_with_the_way_out(cluste
         Regressor().fit(*rows)
     with pytest.raises(Unfit, match="chunks"):
         Regressor().fit(arrays[0], arrays[1].rechunk(500))
+    with pytest.raises(Unfit, match="same chunks"):
+        Regressor().fit(arrays[0], arrays[1].rechunk(((900, 1100, 1000, 1000, 1000, 1000),)))
+    with pytest.raises(Unfit, match="must be a column"):
+        Regressor().fit(arrays[0], arrays[0])
+    with pytest.raises(TypeError, match="initial_prediction"):
+        Regressor().fit(*arrays, rows[1])
+    with pytest.raises(ValueError, match="drop"):
+        Regressor().fit(*arrays, drop=["x0"])
+
+
+def test_column_of_y_is_as_good_as_a_vector(cluster, arrays):
+    model = Regressor(1, **QUICK)
+    column = clone(model).fit(arrays[0], arrays[1][:, None])
+    np.testing.assert_array_equal(column.losses_, clone(model).fit(*arrays).losses_)
+
+
+def test_error_in_a_collection_of_ones_own_is_that_error(cluster, arrays):
+    def fails(block):
+        raise KeyError("my own mistake")
+
+    broken = arrays[0].map_blocks(fails, meta=np.empty((0, 0)))
+    with pytest.raises(KeyError, match="my own mistake"):
+        Regressor().fit(broken, arrays[1])
 
 
 def test_shards_beyond_the_workers_memory_are_refused_before_anything_is_read(cluster):
@@ -218,4 +300,4 @@ def test_shards_beyond_the_workers_memory_are_refused_before_anything_is_read(cl
 
 def test_too_few_workers_are_said_to_be_too_few(cluster):
     with pytest.raises(ClusterUnfit, match="3 Dask worker"):
-        OnDask(cluster, 3)
+        OnDask(cluster, 3, patience=0.5)

@@ -264,6 +264,10 @@ def test_words_are_whole_categories_and_new_ones_are_missing(tmp_path):
         ("x", pd.date_range("2026-01-01", periods=100), "timestamp"),
         ("x", [[1]] * 100, "list"),
         ("y", [np.nan] + [1.0] * 99, "target"),
+        ("y", ["p", "q"] * 50, "must hold numbers"),
+        ("y", pd.date_range("2026-01-01", periods=100), "timestamp"),
+        ("y", [1e200, 1.0] * 50, "too large"),
+        ("y", [1e-40, 1e-41] * 50, "too small"),
         ("x", [np.inf] + [1.0] * 99, "infinity"),
     ],
 )
@@ -283,8 +287,16 @@ def test_files_of_other_columns_and_folders_without_files_are_refused(tmp_path):
         parquet_table(tmp_path, ["z"])
     with pytest.raises(Unfit, match="no covariate"):
         parquet_table(tmp_path, ["y"], drop=["x"])
+    notes = tmp_path / "_delta_log"
+    notes.mkdir()
+    pq.write_table(pa.table({"x": [1], "y": [1]}), notes / "other.parquet")
+    assert len(parquet_table(tmp_path, ["y"]).parts) == 1
     pq.write_table(pa.table({"x": [1], "y": [1]}), tmp_path / "other.parquet")
     with pytest.raises(Unfit, match="other columns, or other types"):
+        parquet_table(tmp_path, ["y"])
+    (tmp_path / "year=2020").mkdir()
+    (tmp_path / "other.parquet").rename(tmp_path / "year=2020" / "other.parquet")
+    with pytest.raises(Unfit, match="year=2020 has a column in its name"):
         parquet_table(tmp_path, ["y"])
 
 
@@ -326,10 +338,11 @@ def test_chunks_are_shared_out_whole(rows, n):
     table = in_parts(np.zeros((sum(rows), 1)), np.zeros(sum(rows)), np.zeros(sum(rows)), 1)
     chunks = tuple(replace(table.parts[0], number=k) for k in range(len(rows)))
     table = Table(chunks, tuple(rows), ("x0",))
-    try:
-        shares = table.shared_out(n)
-    except Unfit:
-        return  # too few, or too unequal
+    if n > len(rows):
+        with pytest.raises(Unfit):
+            table.shared_out(n)
+        return
+    shares = table.shared_out(n)
     assert [part.number for share in shares for part in share] == list(range(len(rows)))
     assert all(shares)
 

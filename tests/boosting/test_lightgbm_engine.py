@@ -3,10 +3,12 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pipeline.boosting import PAPER, MulticalibrationBoostingClassifier
 from pipeline.boosting import MulticalibrationBoostingRegressor as Regressor
+from pipeline.boosting.encoding import Encoding
 from pipeline.boosting.engines import TreeSettings, make_engine
 from pipeline.config.compose import load
 from pipeline.datasets.library import Library
@@ -38,6 +40,46 @@ def test_lossless_rounds_have_the_exact_engines_training_predictions(name):
     for column in ("mse_train", "gap", "weight"):
         exact, ours = (frames[e][column].dropna() for e in ("exact", "lightgbm_lossless"))
         np.testing.assert_allclose(ours, exact, rtol=1e-6)
+
+
+def test_missing_cells_and_categories_are_lightgbms_own():
+    rng = np.random.default_rng(0)
+    n = 2000
+    table = pd.DataFrame({"w": rng.choice(list("abcdef"), n), "x": rng.normal(size=n)})
+    y = 2.0 * table["w"].isin(["b", "e"]) + 0.1 * rng.normal(size=n)
+    table.loc[rng.random(n) < 0.3, "x"] = np.nan
+    y += table["x"].isna()
+    settings = {"n_rounds": 3, "n_trees": 30, "early_stopping": False, "random_state": 0}
+    model = Regressor(engine="lightgbm", **settings).fit(table[:1500], y[:1500])
+    assert list(model.get_feature_names_out()) == ["w", "x"]
+    assert model.encoding_.categorical == (0,)
+    assert model.score(table[1500:], y[1500:]) > 0.97
+    # One split parts any levels from the others: a tree of depth 2 tells the four kinds of rows.
+    trees = model.steps_[0].ensemble.booster.trees_to_dataframe()
+    assert "==" in set(trees["decision_type"].dropna())
+    new = pd.DataFrame({"w": ["never seen"], "x": [0.0]})
+    assert np.isfinite(model.predict(new)).all()
+
+
+def test_error_chooses_rounds_where_cells_are_missing():
+    X, _, y = table()
+    X[::5, 0] = np.nan
+    model = Regressor(3, engine="lightgbm", scoring="mce", n_trees=5, random_state=0)
+    assert len(model.fit(X, y).validation_scores_) > 1
+
+
+def test_indicators_become_a_column_of_numbers_again():
+    frame = pd.DataFrame({"one": ["a"] * 4, "x": [1.0, np.nan, 3, 4], "w": ["p", "q", "r", "q"]})
+    for drop_first in (True, False):
+        encoding = Encoding.learn(frame, fill=False, drop_first=drop_first)
+        X, levels = encoding.compacted(encoding.encode(frame))
+        assert levels == (0, 2)
+        assert len(np.unique(X[:, 0])) == 1
+        np.testing.assert_array_equal(X[:, 1], frame["x"])
+        assert X[:, 2].tolist() == [
+            0 if drop_first else 1,
+            *(np.array([1, 2, 1]) + (not drop_first)),
+        ]
 
 
 def test_bound_engine_is_not_changed_by_its_rounds():

@@ -22,10 +22,9 @@ from pipeline.boosting.distributed.parts import Unfit
 class Saved:
     """What is kept of a round; of the start, f_0 instead of trees (None: it was given).
 
-    residual, loss : means of y − f and of its square.  constant : see `LightgbmEnsemble`.
+    loss : mean of (y − f)².  constant : see `LightgbmEnsemble`.
     """
 
-    residual: float
     loss: float
     weight: float
     gap: float
@@ -41,7 +40,6 @@ class Checkpoint:
 
     def __init__(self, folder: str | Path, fingerprint: Mapping[str, Any]) -> None:
         self.folder = Path(folder).expanduser()
-        self.folder.mkdir(parents=True, exist_ok=True)
         ours = json.loads(json.dumps(fingerprint))
         known = self.folder / "fit.json"
         if known.exists():
@@ -50,6 +48,12 @@ class Checkpoint:
                 differences = "; ".join(_differences(ours, theirs))
                 raise Unfit(f"{self.folder}: holds the rounds of another fit ({differences})")
         _write(known, ours)
+
+    @staticmethod
+    def shards_in(folder: str | Path | None) -> int | None:
+        """Over how many shards the fit in a folder is, if there is one."""
+        known = None if folder is None else _read(Path(folder).expanduser() / "fit.json")
+        return None if known is None else known.get("n_shards")
 
     def __str__(self) -> str:
         """Its folder."""
@@ -60,9 +64,10 @@ class Checkpoint:
         found: list[Saved] = []
         while True:
             content = _read(self._place(len(found)))
-            if content is None:
+            try:
+                found.append(Saved(**(content or {})))
+            except TypeError:  # absent, damaged, or of another edition
                 return found
-            found.append(Saved(**content))
 
     def save(self, t: int, saved: Saved) -> None:
         """Keep round t; 0 is the start."""
@@ -74,6 +79,7 @@ class Checkpoint:
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:
     text = json.dumps(content, indent=1, sort_keys=True)
+    path.parent.mkdir(parents=True, exist_ok=True)  # whoever finished the same fit has removed it
     scratch = path.with_name(f".{path.name}-{os.getpid()}-{uuid.uuid4().hex[:8]}")
     scratch.write_text(json.dumps({"sha256": _sha256(text), "content": json.loads(text)}, indent=1))
     scratch.replace(path)

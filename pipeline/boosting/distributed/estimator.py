@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 from tqdm import tqdm
 
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.audit import Assessment, Auditor
+from pipeline.boosting.distributed.checkpoint import Checkpoint
 from pipeline.boosting.distributed.dask import OnDask, chunks_of, dask_table, is_dask
 from pipeline.boosting.distributed.fit import DistributedFit, DistributedStep, FitSettings
 from pipeline.boosting.distributed.initial import FOREST
@@ -56,7 +57,7 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
         The most bins of a column.
     checkpoint : path or None, default=None
         A folder that keeps each round. A fit with the same settings and table goes on from there,
-        with the same result; it needs an int ``random_state`` and as many workers.
+        with the same result, on as many workers; it needs an int ``random_state``.
     client : distributed.Client or None, default=None
         The cluster; None is the current client.
     patience : float, default=300
@@ -130,9 +131,10 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
         leave out.
         """
         self._check_parameters()
-        table = self._table(X, y, initial_prediction, drop)
+        client = _client(self.client)
+        table = self._table(client, X, y, initial_prediction, drop)
         settings = self._settings(table, initial_prediction is not None)
-        holders = OnDask(_client(self.client), patience=self.patience)
+        holders = OnDask(client, Checkpoint.shards_in(self.checkpoint), self.patience)
         with holders.open():
             fit = DistributedFit(table, holders, settings, self.checkpoint)
             steps: list[DistributedStep] = []
@@ -147,6 +149,12 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
         self.audit_ = _audit(fit, steps[choice.best_round], settings.seed)
         return self
 
+    def __sklearn_clone__(self) -> Self:
+        """A copy that is not fitted; a client is not copied."""
+        parameters = self.get_params(deep=False)
+        client = parameters.pop("client")
+        return type(self)(**{k: clone(v, safe=False) for k, v in parameters.items()}, client=client)
+
     def predict(self, X: Any, initial_prediction: Any = None) -> Any:
         """f_T(x), (n,): a Dask array for a Dask collection, else as `model_` predicts."""
         check_is_fitted(self)
@@ -155,7 +163,8 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
         import dask
         import dask.array as da
 
-        chunks, sizes = chunks_of(X)
+        chunks, known = chunks_of(X)
+        sizes: Sequence[float] = known or [np.nan] * len(chunks)
         given = [None] * len(chunks)
         if initial_prediction is not None:
             given = chunks_of(initial_prediction)[0]
@@ -187,7 +196,8 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
             if not judges:  # the rows are known with the first scores
                 held = fit.held_out
                 rows = Rows(held.X, held.X, held.y, held.y, None, None)
-                judges.append(judge_of("loss", [rows], SquaredLoss(), None, settings.seed))
+                view = fit.encoding.expanded
+                judges.append(judge_of("loss", [rows], SquaredLoss(), None, settings.seed, view))
             return judges[0](parts)
 
         return choose(stages, judge, self.n_iter_no_change, self.tol, CAUTION_OF_ONE)
@@ -213,18 +223,24 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
             named=fit.table.named,
         )
 
-    def _table(self, X: Any, y: Any, initial_prediction: Any, drop: Sequence[str]) -> Table:
+    def _table(
+        self, client: Any, X: Any, y: Any, initial_prediction: Any, drop: Sequence[str]
+    ) -> Table:
         if isinstance(X, str | Path):
             for name, value in (("y", y), ("initial_prediction", initial_prediction)):
                 if value is not None and not isinstance(value, str):
                     raise TypeError(f"{name}: must be the name of a column of {X}")
             return parquet_table(X, [y], drop, initial_prediction)
-        if not is_dask(X) or not is_dask(y):
+        collections = (X, y) if initial_prediction is None else (X, y, initial_prediction)
+        if not all(map(is_dask, collections)):
             raise TypeError(
-                "X, y: must be Dask arrays or data frames, or the path of a Parquet folder and a "
-                "column of it; for tables in memory there is MulticalibrationBoostingRegressor"
+                "X, y, initial_prediction: must be Dask arrays or data frames, or the path of a "
+                "Parquet folder and columns of it; for tables in memory there is "
+                "MulticalibrationBoostingRegressor"
             )
-        return dask_table(X, y, initial_prediction)
+        if drop:
+            raise ValueError("drop: is for Parquet folders; leave columns out of X instead")
+        return dask_table(client, X, y, initial_prediction)
 
     def _settings(self, table: Table, given: bool) -> FitSettings:
         held_out = 0.0

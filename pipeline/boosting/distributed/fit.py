@@ -170,6 +170,7 @@ class DistributedFit:
         self._shares = table.shared_out(holders.n_shards)
         self._at = dict.fromkeys(range(holders.n_shards), ABSENT)
         self._states: dict[int, State] = {}
+        self.sampled = False
         self._reads: dict[tuple[int, int], Read] = {}  # by shard and place of the part in it
         self._n_read: dict[int, int] = {}
         self._checkpoint = None
@@ -214,9 +215,14 @@ class DistributedFit:
         reads = [self._reads[key] for key in sorted(self._reads)]
         self.sample = Rows.joined([read.training for read in reads])
         self.held_out = Rows.joined([read.held_out for read in reads])
+        self.sampled = True
         self._y_mean = math.fsum(r.y_sum for r in reads) / max(1, sum(r.n for r in reads))
+        self._reads.clear()
         if len(self.sample.y) < 2:
             raise Unfit(f"a table of {table.n_rows} rows is too small to be fitted in parts")
+        if s.held_out and len(self.held_out.y) < 2:
+            raise Unfit(f"of {table.n_rows} rows, a share of {s.held_out:g} leaves none to look at")
+        _require_scale(self.sample.y)
         self.encoding = encoding.with_fills_of(self.sample.X)
         with tempfile.TemporaryDirectory() as folder:
             self._reference = reference_of(self.sample.X, self.shard_settings, Path(folder))
@@ -304,7 +310,7 @@ class DistributedFit:
         """Note, and keep, where the last round has led."""
         self.losses.append(self._mean("loss"))
         if self._checkpoint is not None:
-            saved = Saved(self._mean("residual"), self.losses[-1], weight, gap, constant, model)
+            saved = Saved(self.losses[-1], weight, gap, constant, model)
             self._checkpoint.save(len(self.losses) - 1, saved)
 
     def _weight(self, t: int, trained: Sequence[Trained]) -> float:
@@ -377,9 +383,8 @@ class DistributedFit:
         held = self.holders.present()
         for k in self._at:
             if k not in held:
-                self._at[k] = ABSENT
+                self._at[k], self._n_read[k] = ABSENT, 0
                 self.holders.place(k, self.shard_settings)
-                self._n_read[k] = 0
         while some := {k: (self._shares[k][self._n_read[k]],) for k in self._those_at(ABSENT)}:
             self._each(Shard.read, some, self._has_read)
 
@@ -392,7 +397,8 @@ class DistributedFit:
         return [k for k, at in self._at.items() if at == place]
 
     def _has_read(self, k: int, read: Read) -> None:
-        self._reads[k, self._n_read[k]] = read  # what a shard before it told is the same
+        if not self.sampled:  # later, what a shard tells is known
+            self._reads[k, self._n_read[k]] = read
         self._n_read[k] += 1
         if self._n_read[k] == len(self._shares[k]):
             self._at[k] = READ
@@ -415,6 +421,13 @@ class DistributedFit:
             "forest": asdict(s.forest) if s.initial == "forest" else None,
             **{k: getattr(s, k) for k in ("eta", "initial", "held_out", "sample", "seed")},
         }
+
+
+def _require_scale(y: Floats) -> None:
+    """Residuals must not vanish in single precision, which LightGBM has of labels."""
+    spread = float(np.ptp(y))
+    if 0 < spread < 1e-30:
+        raise Unfit(f"y: values that differ by {spread:.1g} are too small; use other units")
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,18 @@ T = TypeVar("T")
 
 
 class InThisProcess:
-    """The holder of one shard; see `Holders`."""
+    """The holder of one shard; see `Holders`.
+
+    folder : a place for the table's rows while they are read; None: the system's.
+    """
 
     n_shards = 1
 
-    def __init__(self, n_threads: int = 1) -> None:
+    def __init__(self, n_threads: int = 1, folder: Path | None = None) -> None:
         self.n_threads = n_threads
-        self._folder = tempfile.TemporaryDirectory(prefix="mcboost-")
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+        self._folder = tempfile.TemporaryDirectory(prefix=".mcboost-", dir=folder)
         self._shard: Shard | None = None
 
     def __enter__(self) -> Self:

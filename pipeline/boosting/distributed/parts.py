@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from pipeline.boosting.arrays import Floats
 
 BLOCK_CELLS = 1_000_000  # that are in memory at a time, as they come
+LARGEST = 1e30  # LightGBM keeps labels in single precision
 
 
 class Unfit(ValueError):  # noqa: N818
@@ -33,6 +34,10 @@ class Block:
         """What no row may have."""
         if not np.isfinite(self.y).all():
             raise Unfit("y: some rows have a missing or infinite target")
+        if np.abs(self.y).max(initial=0.0) > LARGEST:
+            raise Unfit(
+                f"y: values beyond {LARGEST:g} are too large to be squared; use other units"
+            )
         if self.f0 is not None and not np.isfinite(self.f0).all():
             raise Unfit("initial_prediction: is missing or infinite for some rows")
 
@@ -67,15 +72,21 @@ class MemoryPart:
 
     def blocks(self) -> Iterator[Block]:
         """See `Part`."""
-        n = len(self.y)
+        y = _vector(self.y, "y")
+        f0 = None if self.f0 is None else _vector(self.f0, "initial_prediction")
+        if len(y) != len(self.table) or (f0 is not None and len(f0) != len(y)):
+            raise Unfit(
+                f"X, y, initial_prediction: chunk {self.number} has {len(self.table)} rows of X "
+                f"and {len(y)} of y; all must be in the same chunks"
+            )
         step = max(1, BLOCK_CELLS // max(1, self.table.shape[1]))
-        for start in range(0, n, step):
+        for start in range(0, len(y), step):
             rows = slice(start, start + step)
-            table = self.table[rows]
-            if not isinstance(table, pd.DataFrame):
-                table = np.asarray(table, np.float64)
-            f0 = None if self.f0 is None else np.asarray(self.f0[rows], np.float64)
-            yield Block(table, np.asarray(self.y[rows], np.float64), f0)
+            if isinstance(self.table, pd.DataFrame):
+                table: Any = self.table.iloc[rows]
+            else:
+                table = np.asarray(self.table[rows], np.float64)
+            yield Block(table, y[rows], None if f0 is None else f0[rows])
 
 
 @dataclass(frozen=True)
@@ -122,6 +133,8 @@ class ParquetPart:
                 at += batch.num_rows
                 if first < last:
                     yield self._block(batch.slice(first, last - first))
+                if at >= self.stop:
+                    break
 
     def _block(self, batch: pa.RecordBatch) -> Block:
         y = sum(_numbers(batch, name) for name in self.target)
@@ -169,8 +182,11 @@ class Table:
             elif inside > rows[k] / 2:
                 k += 1
             cuts.append(k)
+        for j in range(len(cuts)):  # of whole chunks, each gets one at least, if there are as many
+            least, most = (cuts[j - 1] if j else 0) + 1, len(parts) - (n - 1 - j)
+            cuts[j] = max(least, min(cuts[j], most))
         shares = [tuple(parts[i:j]) for i, j in zip([0, *cuts], [*cuts, len(parts)], strict=True)]
-        if not all(shares):
+        if len(parts) < n:
             raise Unfit(
                 f"a table of {len(self.parts)} parts cannot be shared out among {n} workers; use "
                 "more chunks, or fewer workers"
@@ -191,6 +207,9 @@ def parquet_table(
     for name in left_out:
         if name not in schema.names:
             raise Unfit(f"has no column {name!r}; it has {', '.join(schema.names)}")
+    for name in [*target, *([] if initial is None else [initial])]:
+        if not _is_number(schema.field(name).type, name):
+            raise Unfit(f"column {name!r} must hold numbers; it holds words")
     left_out |= _index_of(schema)
     features = tuple(name for name in schema.names if name not in left_out)
     if not features:
@@ -219,12 +238,18 @@ def parquet_files(path: str | Path) -> list[Path]:
     place = Path(path).expanduser().resolve()
     if place.is_file():
         return [place]
-    files = sorted(
-        file for file in place.rglob("*.parquet") if not file.name.startswith((".", "_"))
-    )
-    if not files:
+    found = sorted(file.relative_to(place) for file in place.rglob("*.parquet"))
+    # Others' notes on a table lie in such folders, too.
+    seen = [f for f in found if not any(part.startswith((".", "_")) for part in f.parts)]
+    if not seen:
         raise Unfit("there is no Parquet file")
-    return files
+    for file in seen:
+        if any("=" in part for part in file.parent.parts):
+            raise Unfit(
+                f"{file.parent} has a column in its name, which would not be read; write the table "
+                "without such folders"
+            )
+    return [place / file for file in seen]
 
 
 def _is_number(kind: pa.DataType, name: str) -> bool:
@@ -234,6 +259,15 @@ def _is_number(kind: pa.DataType, name: str) -> bool:
     if pa.types.is_string(inner) or pa.types.is_large_string(inner) or inner == pa.string_view():
         return False
     raise Unfit(f"column {name!r} holds {kind}; only numbers, flags and words can be used")
+
+
+def _vector(values: Any, name: str) -> Floats:
+    array = np.asarray(values, np.float64)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise Unfit(f"{name}: must be a column; a chunk of it has shape {array.shape}")
+    return array
 
 
 def _index_of(schema: pa.Schema) -> set[str]:

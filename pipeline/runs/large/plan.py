@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pipeline.config.compose import varied
-from pipeline.config.schema import Config, Dataset, Lightgbm
+from pipeline.config.schema import Config, Custom, Dataset, Lightgbm
 from pipeline.datasets.library import Library
 from pipeline.datasets.parts import require_exact
 from pipeline.errors import ConfigError
@@ -41,7 +42,7 @@ def large_key(config: Config, data_sha256: str) -> Key:
 
 @dataclass(frozen=True)
 class LargeTask(Task):
-    """Some strategies of one (dataset, seed), one after the other.
+    """One run: runs that take long are stored as they end.
 
     checkpoints : a folder for rounds of runs that are not finished.
     """
@@ -68,6 +69,10 @@ class LargeTask(Task):
             for c in self.configs
         )
         return Outcome(runs, None, time.perf_counter() - started)
+
+    def stored(self, config: Config) -> None:
+        """See `Task`."""
+        shutil.rmtree(self._checkpoint(config), ignore_errors=True)
 
     def _checkpoint(self, config: Config) -> Path:
         return self.checkpoints / self.run_id(config).folder
@@ -102,11 +107,12 @@ class LargePlan(Plan):
         for dataset, configs in by_dataset.items():
             digest = self.library.files_sha256(dataset)
             for seed in self.seeds:
-                yield LargeTask(
-                    tuple(c.model_copy(update={"seed": seed}) for c in configs),
-                    digest,
-                    self.store.root / CHECKPOINTS,
-                )
+                for config in configs:
+                    yield LargeTask(
+                        (config.model_copy(update={"seed": seed}),),
+                        digest,
+                        self.store.root / CHECKPOINTS,
+                    )
 
 
 def large_plan(plan: Plan) -> Plan:
@@ -143,6 +149,13 @@ def _require(config: Config) -> None:
         raise ConfigError("dataset.target_scaling: must be none for a table in parts")
     if dataset.positive is not None:
         raise ConfigError("dataset.positive: must be null for a table in parts")
+    if dataset.missing == "reject":
+        raise ConfigError("dataset.missing: LightGBM takes missing cells of a table in parts")
+    if isinstance(config.strategy, Custom):
+        raise ConfigError(
+            "strategy: a table in parts takes unit, relaxed and adaptive, whose weights are known "
+            "from sums over its shards"
+        )
 
 
 def _require_whole(config: Config, library: Library) -> None:

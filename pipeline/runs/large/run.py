@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import math
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ import pandas as pd
 
 from pipeline.boosting.algorithm import mean_squared_error
 from pipeline.boosting.audit import Auditor
+from pipeline.boosting.distributed.checkpoint import Checkpoint
 from pipeline.boosting.distributed.fit import (
     DistributedFit,
     DistributedStep,
@@ -26,6 +26,7 @@ from pipeline.boosting.distributed.fit import (
     Holders,
     ShardsLost,
 )
+from pipeline.boosting.distributed.initial import FOREST
 from pipeline.boosting.distributed.local import InThisProcess
 from pipeline.boosting.distributed.parts import Table, Unfit
 from pipeline.boosting.engines.base import TreeSettings
@@ -39,15 +40,13 @@ from pipeline.runs.strategies import rescaling_of
 
 log = logging.getLogger("pipeline")
 
-BAGGED = 0.632  # the share of rows that a tree of the initial forest draws
-
 
 def run(config: Config, table: Table, data_sha256: str, checkpoint: Path, on_round: OnRound) -> Run:
-    """Fit and record the rounds; they are kept in ``checkpoint`` until they are all there."""
+    """Fit and record the rounds, each of which is kept in ``checkpoint``."""
     started = time.perf_counter()
     rows: list[Row] = []
     try:
-        with holders_of(config) as holders:
+        with holders_of(config, checkpoint) as holders:
             fit = DistributedFit(table, holders, settings_of(config), checkpoint, log.info)
             measured = _Measured(config, fit)
             for step in fit.run():
@@ -62,7 +61,6 @@ def run(config: Config, table: Table, data_sha256: str, checkpoint: Path, on_rou
             f"grid.scheduler={config.grid.scheduler}: the cluster lost shards again and again "
             f"({error}); rounds are kept, and the same command goes on"
         ) from None
-    shutil.rmtree(checkpoint, ignore_errors=True)
     return Run(pd.DataFrame(rows), record)
 
 
@@ -80,7 +78,7 @@ def settings_of(config: Config) -> FitSettings:
         trees=trees,
         bins=Bins(engine.bins, engine.min_rows_in_bin),
         initial="forest" if config.dataset.prediction is None else "given",
-        forest=TreeSettings(initial.trees, initial.max_depth, subsample=BAGGED),
+        forest=TreeSettings(initial.trees, initial.max_depth, subsample=FOREST.subsample),
         held_out=config.dataset.test_size,
         sample=config.audit.rows,
         seed=config.seed,
@@ -88,17 +86,18 @@ def settings_of(config: Config) -> FitSettings:
 
 
 @contextmanager
-def holders_of(config: Config) -> Iterator[Holders]:
+def holders_of(config: Config, checkpoint: Path) -> Iterator[Holders]:
     """Whoever holds the shards: this process, or the workers of a cluster."""
     engine = config.engine
     assert isinstance(engine, Lightgbm)
     if not config.grid.on_dask:
-        with InThisProcess(engine.threads) as holder:
+        with InThisProcess(engine.threads, checkpoint) as holder:
             yield holder
         return
     from pipeline.runs.workers.dask import shard_holders  # an optional extra
 
-    with shard_holders(config.grid) as holders:
+    n_shards = Checkpoint.shards_in(checkpoint) or config.grid.workers
+    with shard_holders(config.grid, n_shards) as holders:
         yield holders
 
 

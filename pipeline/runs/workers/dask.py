@@ -135,13 +135,11 @@ def cluster(grid: Grid, designs: Mapping[str, Design]) -> Iterator[Workers]:
 
 
 @contextmanager
-def shard_holders(grid: Grid) -> Iterator[Holders]:
+def shard_holders(grid: Grid, n_shards: int | None) -> Iterator[Holders]:
     """The cluster behind ``grid.scheduler`` as holders of a table's shards."""
-    with _connected(grid) as (client, _):
-        with _made_ready(grid):
-            holders = OnDask(client, patience=grid.patience)
+    with _connected(grid) as (client, package):
         try:
-            with holders.open():
+            with OnDask(client, n_shards, grid.patience, package.code).open() as holders:
                 yield holders
         except ClusterUnfit as error:
             raise ClusterError(f"grid.scheduler={grid.scheduler}: {error}") from None
