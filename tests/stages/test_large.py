@@ -107,7 +107,8 @@ def test_grid_that_is_killed_has_stored_the_runs_that_ended(
     assert f"{ended} of 3 runs are in" in output
     assert not files.find(kept, "*/*/*")
     undisturbed = tmp_path / "undisturbed"
-    assert finish(start(undisturbed, *arguments))[0] == 0
+    overrides = [*arguments, f"output_dir={undisturbed}"]
+    run_stage(load(overrides), tuple(overrides))
     pd.testing.assert_frame_equal(
         load_runs(tmp_path / "large"), load_runs(undisturbed / "large"), check_exact=True
     )
