@@ -59,6 +59,7 @@ SETTINGS = FitSettings(
 )  # fmt: skip
 GROWTH = {10**5: 3, 10**6: 3, 10**7: 2}  # rows, and rounds to measure
 GROWTH_COLUMNS = 20
+KILLS_OF_ONE_FIT = 3
 EXACT_UP_TO = 10**6  # rows; beyond them a round takes many minutes
 
 
@@ -457,11 +458,12 @@ def kills(tables: Path, n_workers: int, n_drivers: int) -> None:
             hit = 0
             while process.poll() is None:
                 time.sleep(rng.uniform(0.2, 0.5) * usual)
-                if process.poll() is None and done < n_workers:
+                if process.poll() is None and done < n_workers and hit < KILLS_OF_ONE_FIT:
                     workers = client.run(os.getpid, on_error="ignore")
-                    os.kill(rng.choice(list(workers.values())), signal.SIGKILL)
-                    hit += 1
-                    done += 1
+                    if len(workers) == 2:  # both are there again
+                        os.kill(rng.choice(list(workers.values())), signal.SIGKILL)
+                        hit += 1
+                        done += 1
             output, _ = process.communicate()
             equal = process.returncode == 0 and rounds_of(out) == expected
             same += equal
