@@ -457,7 +457,7 @@ def kills(tables: Path, n_workers: int, n_drivers: int) -> None:
             process = driver(out)
             hit = 0
             while process.poll() is None:
-                time.sleep(rng.uniform(0.2, 0.5) * usual)
+                time.sleep(rng.uniform(0.3, 0.6) * usual)
                 if process.poll() is None and done < n_workers and hit < KILLS_OF_ONE_FIT:
                     workers = client.run(os.getpid, on_error="ignore")
                     if len(workers) == 2:  # both are there again
