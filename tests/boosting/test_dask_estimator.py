@@ -138,7 +138,7 @@ def test_workers_that_are_killed_while_a_model_is_fitted_change_nothing(cluster,
     rng, killed, over = random.Random(0), [], threading.Event()
 
     def kill():
-        while len(killed) < 3 and not over.wait(rng.uniform(0.5, 1.5)):
+        while len(killed) < 2 and not over.wait(rng.uniform(0.5, 1.5)):
             workers = cluster.run(os.getpid)
             if len(workers) == 2:
                 killed.append(rng.choice(list(workers.values())))
@@ -187,7 +187,7 @@ def test_workers_that_forget_their_shards_are_given_them_again(cluster, arrays):
     forgotten, over = [], threading.Event()
 
     def disturb():
-        while not over.wait(0.7):
+        while sum(forgotten) < 2 and not over.wait(0.7):
             forgotten.extend(cluster.run(forget).values())
 
     other = threading.Thread(target=disturb)
