@@ -1,12 +1,12 @@
 """What do fits of large tables take, and do they survive? On two Dask workers of this machine.
 
-    python scripts/large_fits.py memory   a table three times each worker's memory limit: five
+    python -m scripts.large_fits memory   a table three times each worker's memory limit: five
                                           rounds, what they hold and exchange, and the numbers
                                           beside those of one process and of LightGBM in memory
-    python scripts/large_fits.py growth   seconds a round and memory over 10^5 to 10^7 rows, with a
+    python -m scripts.large_fits growth   seconds a round and memory over 10^5 to 10^7 rows, with a
                                           figure: exact, LightGBM in memory, in parts, on Dask
-    python scripts/large_fits.py kills    workers and drivers killed at random moments
-    python scripts/large_fits.py theirs   LightGBM's own Dask estimator under the same limit
+    python -m scripts.large_fits kills    workers and drivers killed at random moments
+    python -m scripts.large_fits theirs   LightGBM's own Dask estimator under the same limit
 
 Tables are made by scripts/large_tables.py in a folder (--tables), which may be removed afterwards.
 """
