@@ -44,38 +44,36 @@ smoke: setup ## the same on the three small datasets and six seeds, within a min
 figures: setup ## redraw figures, verdicts and report from stored runs
 	$(RUN) -m pipeline experiment=paper stage=report $(ARGS)
 
-readings: setup ## the paper's claims under all 32 ways to read it (3 minutes), then the report
-	$(RUN) -m pipeline experiment=paper stage=readings $(ARGS)
-	$(RUN) -m pipeline experiment=paper stage=report $(ARGS)
-
 tune: setup ## Optuna looks for settings by validation error; another table: ARGS='dataset=adult'
 	@$(INSTALL) -e '.[optuna]'
 	$(RUN) -m pipeline -m experiment=tune $(ARGS)
 
-theory: setup ## every theorem as a check, errata and proofs (3 minutes); adds a chapter to the report
-	$(RUN) -m pipeline experiment=paper stage=theory $(ARGS)
-	@test ! -f outputs/paper/report.html || $(RUN) -m pipeline experiment=paper stage=report $(ARGS)
-
-oracle: setup ## what sets the rate of the gaps? 10 to 3,000 trees per round (a quarter of an hour)
-	$(RUN) -m pipeline experiment=oracle stage=oracle $(ARGS)
-	$(RUN) -m pipeline experiment=oracle_rows stage=oracle $(ARGS)
+# Experiments whose results are chapters of the report, which is drawn anew if it is there.
+define chapter
+	$(foreach name,$(1),$(RUN) -m pipeline experiment=$(name) stage=reproduce $(ARGS) &&) true
 	@test ! -f outputs/paper/report.html || $(RUN) -m pipeline experiment=paper stage=report
+endef
 
-practice: setup ## is correcting a model worth it? 18 methods in 7 situations (an hour); adds a chapter
+readings: setup ## chapter: the paper's claims under all 32 ways to read it (3 minutes)
+	$(call chapter,readings)
+
+theory: setup ## chapter: every theorem as a check, errata and proofs (3 minutes)
+	$(call chapter,theory)
+
+oracle: setup ## chapter: what sets the rate of the gaps? 10 to 3,000 trees per round (15 minutes)
+	$(call chapter,oracle oracle_rows)
+
+practice: setup ## chapter: is correcting a model worth it? 18 methods, 7 situations (an hour)
 	@$(INSTALL) -e '.[lightgbm,peers]'
-	$(RUN) -m pipeline experiment=practice stage=practice $(ARGS)
-	@test ! -f outputs/paper/report.html || $(RUN) -m pipeline experiment=paper stage=report
+	$(call chapter,practice)
 
-practice-settings: setup ## which settings matter, and what tuning brings (a quarter of an hour)
+practice-settings: setup ## for the same chapter: which settings matter, and what tuning brings
 	@$(INSTALL) -e '.[lightgbm,peers]'
-	$(RUN) -m pipeline experiment=practice_settings stage=practice $(ARGS)
-	$(RUN) -m pipeline experiment=practice_defaults stage=practice $(ARGS)
-	$(RUN) -m pipeline experiment=practice_tuned stage=practice $(ARGS)
-	@test ! -f outputs/paper/report.html || $(RUN) -m pipeline experiment=paper stage=report
+	$(call chapter,practice_settings practice_defaults practice_tuned)
 
 practice-smoke: setup ## the same on three small tables and two seeds, within two minutes
 	@$(INSTALL) -e '.[lightgbm,peers]'
-	$(RUN) -m pipeline experiment=practice_smoke stage=practice $(ARGS)
+	$(RUN) -m pipeline experiment=practice_smoke stage=reproduce $(ARGS)
 
 audit: setup ## where are the initial forests wrong? outputs/paper/audit.html
 	$(RUN) -m pipeline experiment=paper stage=audit $(ARGS)

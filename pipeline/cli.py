@@ -48,7 +48,7 @@ EXAMPLES = """\
   python -m pipeline experiment=paper                            the paper's grid
   python -m pipeline -m dataset=german,adult 'seed=range(0,20)'  a Hydra sweep
   python -m pipeline dataset=adult stage=preprocess              look at a design matrix
-  python -m pipeline stage=practice dataset=adult situation=moved method=ours   correct a model
+  python -m pipeline experiment=correction dataset=adult situation=moved method=ours
   python -m pipeline strategy=custom strategy.target=my_module.Halfway
   python -m pipeline dataset=file dataset.path=my.csv dataset.target=price
   python -m pipeline dataset=openml dataset.id=44977 dataset.target=medianHouseValue
@@ -147,9 +147,9 @@ def _hydra_main(raw: DictConfig) -> float | None:
     # A strategy of one's own lies here, or beside one's own configs.
     sys.path[:0] = [str(p) for p in (Path.cwd(), *folders(searched)) if str(p) not in sys.path]
     launcher = str(HydraConfig.get().launcher.get("_target_", ""))
-    beside = HydraConfig.get().mode == RunMode.MULTIRUN and not launcher.endswith("BasicLauncher")
+    parallel = HydraConfig.get().mode == RunMode.MULTIRUN and not launcher.endswith("BasicLauncher")
     try:
-        return run_stage(typed(raw), (*searched, *given.task), beside=beside)
+        return run_stage(typed(raw), (*searched, *given.task), shared_terminal=parallel)
     except UserError as error:
         if HydraConfig.get().mode == RunMode.MULTIRUN and not isinstance(error, Interrupted):
             # Hydra shows the first failure of a sweep only; each job reports its own.
@@ -158,18 +158,19 @@ def _hydra_main(raw: DictConfig) -> float | None:
         _fail(error)
 
 
-def run_stage(config: Config, overrides: tuple[str, ...], *, beside: bool = False) -> float | None:
+def run_stage(
+    config: Config, overrides: tuple[str, ...], *, shared_terminal: bool = False
+) -> float | None:
     """Do what ``stage=`` asks for with the plan that ``overrides`` make.
 
-    beside : at the same time as others, on the same terminal. Gives what a sweeper may minimise, if
-    the stage has such a thing.
+    shared_terminal : other jobs write to the same terminal at the same time. Gives what a sweeper
+    may minimise, if the stage has such a thing.
     """
     # Imported here so that --help and a wrong key answer at once.
-    from pipeline.runs.large.plan import large_plan
     from pipeline.runs.plan import make_plan
 
     stage = import_module(f"pipeline.stages.{config.stage}")
-    return stage.main(large_plan(make_plan(config, overrides, beside=beside)))
+    return stage.main(make_plan(config, overrides, shared_terminal=shared_terminal))
 
 
 def help_text(overrides: Sequence[str] = ()) -> str:

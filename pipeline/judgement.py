@@ -8,7 +8,7 @@ they are registered.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -89,10 +89,18 @@ class Judgement(Ruling):
 
     def record(self) -> dict[str, Any]:
         """JSON-ready: measured values as prose and, where they are a table, as that."""
-        raw = asdict(self)
-        values, details = raw.pop("measured"), raw.pop("details")
-        table = values if isinstance(self.measured, Measured) else None
-        return raw | {"ours": str(self.measured), "values": table} | details
+        return {
+            "id": self.id,
+            "text": self.text,
+            "paper": self.paper,
+            "figure": self.figure,
+            "ours": str(self.measured),
+            "rule": self.rule,
+            "verdict": self.verdict,
+            "explanation": self.explanation,
+            "values": asdict(self.values) if self.values else None,
+            **self.details,
+        }
 
 
 Text = str | Callable[[Any], str]
@@ -136,11 +144,10 @@ class Registry(Generic[E]):
         return [judgement for judgement in found if judgement is not None]
 
 
-def grade(parts: Iterable[bool], words: Sequence[str] = ("holds", "partly", "does not hold")) -> str:
+def grade(parts: Iterable[bool]) -> str:
     """The verdict of a statement of several parts: all hold, some do, or none."""
     found = list(parts)
-    good, partly, bad = words
-    return good if all(found) else partly if any(found) else bad
+    return "holds" if all(found) else "partly" if any(found) else "does not hold"
 
 
 def tally(judgements: Iterable[Judgement]) -> str:

@@ -45,8 +45,8 @@ from pipeline.config.compose import load, load_all
 from pipeline.datasets.design import split
 from pipeline.datasets.library import Library
 from pipeline.runs.compilation import compile_kernels
+from pipeline.runs.kinds.rounds import CommonGround, run
 from pipeline.runs.provenance import cpu_model
-from pipeline.runs.run import CommonGround, run
 
 NAMES = ("diabetes", "german", "crime", "california", "adult")
 SETTINGS = TreeSettings(100, 3, 0.1)

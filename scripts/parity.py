@@ -28,7 +28,7 @@ from pipeline.boosting.rescaling import resolve
 from pipeline.config.compose import load
 from pipeline.datasets.design import Split, split
 from pipeline.datasets.library import Library
-from pipeline.runs.run import fit_initial
+from pipeline.runs.kinds.rounds import fit_initial
 
 SPLITS = {"diabetes": 20, "german": 20, "crime": 10, "california": 8, "adult": 10}
 RESEEDED = 3  # fits of each engine per split, for all pairs between them

@@ -7,39 +7,28 @@ import shutil
 import sys
 from pathlib import Path
 
-# What the report links to lies beside it as in the run's folder.
-OF_PAPER = (
-    "report.html", "rounds.parquet", "claims.json", "table1.csv", "noise.csv", "summary.csv",
-    "readings.csv", "audit.html", "theory/errata.html", "theory/errata.md", "practice_changes.csv",
-)  # fmt: skip
-PRACTICE = ("practice", "practice_tuned", "practice_settings", "practice_defaults")
-RENAMED = {
-    "paper/theory/findings.json": "theory_findings.json",
-    "oracle/oracle.csv": "oracle.csv",
-    "oracle_rows/oracle.csv": "oracle_rows.csv",
-    **{f"{name}/practice.parquet": f"{name}.parquet" for name in PRACTICE},
-}
-FIGURES = ("png", "pdf", "csv")
+from pipeline.chapters import chapters
+
+# What no chapter owns: the page, its table of rounds, and the audit.
+OF_PAPER = ("report.html", "rounds.parquet", "audit.html")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--outputs", type=Path, default=Path("outputs"))
     outputs = parser.parse_args().outputs
-    reference = outputs / "reference"
-    sources = {outputs / "paper" / name: reference / name for name in OF_PAPER}
-    sources |= {outputs / name: reference / place for name, place in RENAMED.items()}
-    for kind in FIGURES:
-        for figure in sorted((outputs / "paper" / "figures").glob(f"*.{kind}")):
-            sources[figure] = reference / "figures" / figure.name
-    missing = [source for source in sources if not source.is_file()]
+    curated = {f"paper/{name}": name for name in OF_PAPER}
+    for chapter in chapters():
+        curated |= chapter.curated
+    missing = [name for name in curated if not (outputs / name).is_file()]
     if missing:
-        print(f"nothing was copied: {', '.join(map(str, missing))} not there; see CONTRIBUTING.md")
+        print(f"nothing was copied: {', '.join(missing)} not there; see CONTRIBUTING.md")
         return 1
-    for source, place in sources.items():
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, place)
-        print(f"{place}: {place.stat().st_size / 1024:.0f} KB")
+    for name, place in curated.items():
+        target = outputs / "reference" / place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(outputs / name, target)
+        print(f"{target}: {target.stat().st_size / 1024:.0f} KB")
     return 0
 
 

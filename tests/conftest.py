@@ -18,8 +18,8 @@ from hypothesis import settings  # noqa: E402
 from pipeline.config.compose import load  # noqa: E402
 from pipeline.datasets.design import split  # noqa: E402
 from pipeline.datasets.library import Library  # noqa: E402
+from pipeline.runs.kinds.corrections.measures import NUMBERS  # noqa: E402
 from pipeline.runs.plan import make_plan  # noqa: E402
-from pipeline.runs.practice.measures import NUMBERS  # noqa: E402
 
 # The same cases in every run; HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile("fixed", derandomize=True)
@@ -128,7 +128,7 @@ PRACTICE_FACTORS = {
 
 @pytest.fixture(scope="session")
 def practice_runs():
-    """A table of ``stage=practice`` whose answers are known."""
+    """A table of corrections whose answers are known."""
     rng = np.random.default_rng(0)
     rows = []
     for dataset, n in PRACTICE_ROWS.items():

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from pipeline.analysis.paper import TEST_SHARE
 from pipeline.analysis.style import Look, looks, papers_first
@@ -149,6 +150,20 @@ def corrected_error(curves: Floats, test_share: float) -> Floats:
     if n < 2:
         return np.zeros(curves.shape[1:])
     return np.sqrt(curves.var(axis=0, ddof=1) * (1.0 / n + test_share))
+
+
+def mean_interval(
+    values: Floats, test_share: float, level: float = 0.95
+) -> tuple[float, float, float]:
+    """The mean of values (n_seeds,) of overlapping splits, and an interval for its expectation.
+
+    By the t statistic with `corrected_error`; of a single value the interval is a point.
+    """
+    mean, half = float(values.mean()), 0.0
+    if len(values) > 1:
+        t = float(stats.t.ppf((1 + level) / 2, len(values) - 1))
+        half = t * float(corrected_error(values[:, None], test_share)[0])
+    return mean, mean - half, mean + half
 
 
 def resamples(n_seeds: int, n: int = N_BOOTSTRAP) -> Ints:

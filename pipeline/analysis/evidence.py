@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,17 +11,11 @@ import pandas as pd
 
 from pipeline.analysis.curves import FLOOR, SQUARE, Runs
 from pipeline.analysis.table1 import table_of_runs
-from pipeline.errors import UserError
 from pipeline.runs.plan import Plan
-from pipeline.runs.store import CorruptRun, RunId, StoredRun
-from pipeline.runs.strategies import identity
+from pipeline.runs.strategies import identity, labels_of
 
 SIDES = ("train", "test")
 DEBIASED = "debiased"
-
-
-class MissingRunsError(UserError):
-    """The store lacks runs of the experiment."""
 
 
 @dataclass(frozen=True)
@@ -83,39 +76,19 @@ def with_noise_floor(rounds: pd.DataFrame, sizes: pd.DataFrame, reading: str) ->
     )
 
 
-def stored_runs(plan: Plan) -> list[tuple[RunId, StoredRun]]:
-    """All runs of a plan; raises `MissingRunsError` if some are not there."""
-    loaded, missing = [], []
-    for run in plan.run_ids():
-        try:
-            stored = plan.store.load(run)
-        except CorruptRun:
-            stored = None
-        if stored is None:
-            missing.append(str(run))
-        else:
-            loaded.append((run, stored))
-    if missing:
-        raise MissingRunsError(
-            f"{len(missing)} of {len(missing) + len(loaded)} runs are not in {plan.store.root} "
-            f"(the first is {missing[0]}); compute them with stage=run"
-        )
-    return loaded
-
-
 def collect(plan: Plan) -> Evidence:
     """Read all runs of a plan; raises `MissingRunsError` if some are not there."""
-    runs = stored_runs(plan)
-    labels = _strategy_labels(plan)
-    records = [stored.record for _, stored in runs]
+    names = labels_of(config.strategy for config in plan.configs)
+    runs = [
+        (run, names[identity(config.strategy)], stored) for run, config, stored in plan.stored()
+    ]
+    records = [stored.record for _, _, stored in runs]
     sizes = pd.DataFrame(
-        {"dataset": run.dataset, "strategy": labels[run.folder], "seed": run.seed}
-        | stored.record["sizes"]
-        for run, stored in runs
+        {"dataset": run.dataset, "strategy": label, "seed": run.seed} | stored.record["sizes"]
+        for run, label, stored in runs
     )
     rounds = pd.concat(
-        [stored.rounds.assign(strategy=labels[run.folder]) for run, stored in runs],
-        ignore_index=True,
+        [stored.rounds.assign(strategy=label) for _, label, stored in runs], ignore_index=True
     )
     return Evidence(
         rounds=with_noise_floor(rounds, sizes, plan.config.audit.reading),
@@ -125,13 +98,3 @@ def collect(plan: Plan) -> Evidence:
         table1=table_of_runs(records),
         records=records,
     )
-
-
-def _strategy_labels(plan: Plan) -> dict[Path, str]:
-    """What each run's strategy is called beside the others of the plan, by the run's folder."""
-    names = plan.strategy_labels
-    return {
-        task.run_id(config).folder: names[identity(config.strategy)]
-        for task in plan.tasks()
-        for config in task.configs
-    }

@@ -10,12 +10,19 @@ from pipeline.config.compose import load
 from pipeline.config.schema import Config
 from pipeline.runs.keys import differing, run_key
 from pipeline.runs.plan import Plan, make_plan
+from pipeline.runs.strategies import labels_of
 
 # Settings by which the paper is read where it is silent, and who computes: its claims stand.
 READINGS = (
-    "dataset.target_scaling", "dataset.missing", "dataset.drop_first", "audit.reading",
-    "audit.also", "strategy.offset", "engine.name", "initial.engine",
-)  # fmt: skip
+    "dataset.target_scaling",
+    "dataset.missing",
+    "dataset.drop_first",
+    "audit.reading",
+    "audit.also",
+    "strategy.offset",
+    "engine.name",
+    "initial.engine",
+)
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,8 @@ def scope_of(plan: Plan) -> Scope:
     """Compare a plan with the paper's grid as ``conf/`` has it."""
     papers = _papers()
     by_names = {(c.dataset.label, c.strategy.label): c for c in papers.configs}
-    datasets, strategies = plan.datasets, plan.strategy_labels.values()
+    datasets = plan.datasets
+    strategies = labels_of(config.strategy for config in plan.configs).values()
     readings: dict[str, None] = {}
     changed = dict.fromkeys(
         [f"dataset {name}" for name in datasets if name not in papers.datasets]

@@ -77,23 +77,6 @@ def titled(name: str) -> str:
     return name if "=" in name.split(" ")[0] else name[:1].upper() + name[1:]
 
 
-@dataclass(frozen=True)
-class VerdictLook:
-    """How a verdict is shown: a word for tables, a background and a text colour."""
-
-    word: str
-    color: str
-    text: str
-
-
-VERDICTS: Mapping[str, VerdictLook] = {
-    "replicated": VerdictLook("yes", GREEN, "white"),
-    "partly": VerdictLook("partly", YELLOW, "black"),
-    "not replicated": VerdictLook("no", RED, "white"),
-}
-
-TONES = {"replicated": "good", "partly": "partly", "not replicated": "bad"}  # for pages
-
 PANEL = 2.35  # inches
 
 RC: Any = {

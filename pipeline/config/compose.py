@@ -22,7 +22,7 @@ from yaml import YAMLError
 
 from pipeline.config import messages
 from pipeline.config.overrides import parsed, readable, search_path, with_search_path
-from pipeline.config.schema import GROUPS, Config
+from pipeline.config.schema import AXES, GROUPS, Config
 from pipeline.errors import ConfigError
 from pipeline.paths import CONF
 
@@ -39,10 +39,6 @@ LISTS = {
     "figures.only": "[gap,training]",
     "compare.experiments": "[paper,eta03]",
 }
-AXES = {"dataset": "datasets", "strategy": "strategies", "seed": "seeds"}
-PRACTICE_AXES = AXES | {"situation": "situations", "method": "methods"}
-
-Pairs = Mapping[tuple[str, str], Config]  # by the names of dataset and strategy
 
 
 def choices(group: str, overrides: Sequence[str] = ()) -> list[str]:
@@ -71,38 +67,28 @@ def _composed(overrides: Sequence[str]) -> Config:
     return typed(raw)
 
 
-def load_pairs(config: Config, overrides: Sequence[str]) -> Pairs:
-    """The configs of a grid's (dataset, strategy) pairs under the same ``overrides``.
+def load_grid(
+    config: Config, overrides: Sequence[str], groups: Sequence[str]
+) -> dict[tuple[str, ...], Config]:
+    """The configs of a grid under the same ``overrides``, by the choices that each combines.
 
-    config : what ``overrides`` compose to, for the names of the axes. The two axes are composed
-    apart and combined, which is quicker than composing every pair.
+    config : what ``overrides`` compose to, for the choices of the axes.  groups : the groups of the
+    configuration that are axes, of which dataset is one. The axes are composed apart and combined,
+    which is quicker than composing every combination.
     """
-    _refuse_axes(parsed(overrides), AXES)
-    grid = config.experiment
-    of_dataset, of_strategy = _load_axes(
-        overrides, {"dataset": grid.datasets, "strategy": grid.strategies}
-    )
-    _check_labels(of_dataset)
-    return {
-        (dataset, strategy): by_dataset.model_copy(update={"strategy": by_strategy.strategy})
-        for dataset, by_dataset in zip(grid.datasets, of_dataset, strict=True)
-        for strategy, by_strategy in zip(grid.strategies, of_strategy, strict=True)
-    }
-
-
-def load_cases(config: Config, overrides: Sequence[str]) -> list[Config]:
-    """The configs of a grid of ``stage=practice``: dataset × situation × method."""
-    _refuse_axes(parsed(overrides), PRACTICE_AXES)
-    grid = config.experiment
-    datasets, situations, methods = _load_axes(
-        overrides,
-        {"dataset": grid.datasets, "situation": grid.situations, "method": grid.methods},
-    )
-    _check_labels(datasets)
-    return [
-        d.model_copy(update={"situation": s.situation, "method": m.method})
-        for d, s, m in itertools.product(datasets, situations, methods)
+    _refuse_axes(parsed(overrides), groups)
+    choices_of = {group: config.experiment.axis(group) for group in groups}
+    loaded = list(_load_axes(overrides, choices_of))
+    _check_labels(loaded[list(groups).index("dataset")])
+    named = [
+        zip(choices_of[g], configs, strict=True) for g, configs in zip(groups, loaded, strict=True)
     ]
+    return {
+        tuple(name for name, _ in chosen): chosen[0][1].model_copy(
+            update={g: getattr(c, g) for g, (_, c) in zip(groups, chosen, strict=True)}
+        )
+        for chosen in itertools.product(*named)
+    }
 
 
 def _load_axes(
@@ -195,7 +181,7 @@ def check_overrides(overrides: Sequence[str], *, multirun: bool) -> None:
             ]
         )
         if any(config.experiment.is_grid for config in configs):
-            _refuse_axes(found, PRACTICE_AXES)
+            _refuse_axes(found, tuple(AXES))
 
 
 def optimises(overrides: Sequence[str]) -> bool:
@@ -262,8 +248,9 @@ def _check_key(override: Override, overrides: Sequence[str]) -> None:
         raise ConfigError(f"{override.input_line}: must be one of {menu}.")
 
 
-def _refuse_axes(overrides: Sequence[Override], axes: Mapping[str, str]) -> None:
-    """A grid has its own datasets, strategies and seeds."""
+def _refuse_axes(overrides: Sequence[Override], groups: Sequence[str]) -> None:
+    """A grid has its own datasets, seeds and so on."""
+    axes = {group: AXES[group] for group in groups} | {"seed": "seeds"}
     for override in overrides:
         axis = axes.get(override.key_or_group)
         if axis:

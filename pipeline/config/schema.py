@@ -45,9 +45,15 @@ Values = Annotated[tuple[int | float | str, ...], Field(strict=False, min_length
 Plain = bool | int | float | str
 # What experiment.vary may name: what is not an axis of its own, and no path, place or stage.
 VARIABLE = (
-    "boosting.", "strategy.", "initial.", "audit.trees", "audit.depth", "dataset.test_size",
+    "boosting.",
+    "strategy.",
+    "initial.",
+    "audit.trees",
+    "audit.depth",
+    "dataset.test_size",
+    "dataset.target_scaling",
     "method.options.",
-)  # fmt: skip
+)
 
 
 PAPERS = ("california", "diabetes", "adult", "german", "crime")  # the datasets
@@ -99,8 +105,8 @@ class Dataset(Section):
         "engine=lightgbm, or null"
     )
     sensitive: Names = Field(
-        description="a list of columns that a model may be refused and that name groups, for "
-        "stage=practice"
+        description="a list of columns that a model may be denied and that name groups, for "
+        "experiments of kind corrections"
     )
     target_scaling: Literal["none", "standardise"] = Field(
         description="one of none (raw units), standardise (by the training rows)"
@@ -296,7 +302,7 @@ class Boosting(Section):
     )
 
     @model_validator(mode="after")
-    def _ends_some_day(self) -> Boosting:
+    def _has_an_end(self) -> Boosting:
         if self.rounds * self.trees > MOST_TREES_IN_ALL:
             raise ValueError(
                 f"boosting.rounds={self.rounds} of boosting.trees={self.trees}: are more than "
@@ -349,7 +355,7 @@ class Audit(Section):
 
 
 class Situation(Section):
-    """What a model is that stage=practice corrects, and what happened to it."""
+    """What a model is that an experiment of kind corrections corrects, and what happened to it."""
 
     name: Slug = Field(description="a short name of a situation, for folders")
     title: Name | None = Field(description="what tables call the situation, or null for its name")
@@ -365,7 +371,7 @@ class Situation(Section):
         "out_of_fold, out_of_bag"
     )
     withheld: bool = Field(
-        description="true or false: the model was refused the columns of dataset.sensitive"
+        description="true or false: the model was denied the columns of dataset.sensitive"
     )
     change: Literal["none", "outcomes", "sampling", "bias"] = Field(
         description="what is amiss with the rows of a group: one of none, outcomes (moved since "
@@ -410,18 +416,11 @@ MOST_CANDIDATES = 64
 
 
 class Method(Section):
-    """How stage=practice corrects a model."""
+    """How a model is corrected, in an experiment of kind corrections."""
 
     name: Slug = Field(description="a short name of a method, for folders")
     title: Name | None = Field(description="what tables call the method, or null for its name")
-    kind: Literal[
-        "nothing", "linear", "isotonic", "group_shift", "lightgbm", "histogram", "algorithm",
-        "estimator", "mcgrad", "level_sets", "patching", "auditors", "one_shot",
-    ] = Field(
-        description="one of nothing, linear, isotonic, group_shift, lightgbm, histogram "
-        "(scikit-learn's), algorithm (Algorithm 1), estimator (ours, with its defaults), mcgrad, "
-        "level_sets, patching, auditors, one_shot"
-    )  # fmt: skip
+    kind: Slug = Field(description="the name of a method in pipeline/boosting/peers")
     options: dict[str, Plain] = Field(
         description="options of the method that differ from its defaults, such as {eta:0.3}"
     )
@@ -431,7 +430,7 @@ class Method(Section):
     )
 
     @model_validator(mode="after")
-    def _ends_some_day(self) -> Method:
+    def _has_an_end(self) -> Method:
         if self.n_candidates > MOST_CANDIDATES:
             raise ValueError(
                 f"method.tuning: are {self.n_candidates} combinations, more than {MOST_CANDIDATES}"
@@ -449,53 +448,53 @@ class Method(Section):
         return self.title or self.name
 
 
+# The lists of an experiment that are axes of a grid, by the group of the configuration that each
+# lists choices of.
+AXES = {
+    "dataset": "datasets",
+    "strategy": "strategies",
+    "situation": "situations",
+    "method": "methods",
+}
+
+
 class Experiment(Section):
-    """A named folder of results and, for a grid, its axes and further ones."""
+    """A named folder of results and, for a grid, the kind of its runs and its axes."""
 
     name: Slug | None = Field(
         description="the folder under output_dir (at most 100 letters, digits, '.', '_', '-'), or "
         "null: paper for the paper's datasets, own for others"
     )
+    kind: Slug = Field(
+        description="the kind of the runs: rounds (of Algorithm 1), corrections (of a model), or "
+        "another module of pipeline/runs/kinds"
+    )
+    chapters: Slugs = Field(
+        description="a list of chapters that stage=reproduce makes of it; empty: its own report"
+    )
     datasets: Slugs = Field(description="a list of dataset choices; empty: the one of dataset=")
     strategies: Slugs = Field(description="a list of strategy choices; empty: the one of strategy=")
     situations: Slugs = Field(
-        default=(), description="a list of situation choices, for a grid of stage=practice"
+        description="a list of situation choices, for a grid of kind corrections"
     )
-    methods: Slugs = Field(
-        default=(), description="a list of method choices, for a grid of stage=practice"
-    )
+    methods: Slugs = Field(description="a list of method choices, for a grid of kind corrections")
     seeds: Seeds = Field(description="a list of whole numbers from 0; empty: the one of seed=")
     vary: dict[str, Values] | None = Field(
         description="null, or further axes of a grid, such as {boosting.trees:[10,100]}; keys of "
-        "boosting, strategy, initial, audit.trees, audit.depth, dataset.test_size or method.options"
+        "boosting, strategy, initial, audit.trees, audit.depth, dataset.test_size, "
+        "dataset.target_scaling or method.options"
     )
     sample: int | None = Field(
-        default=None,
         ge=1,
         description="how many combinations of experiment.vary are drawn at random, or null for all",
     )
 
     @model_validator(mode="after")
-    def _axes_go_together(self) -> Experiment:
-        practice = (self.situations, self.methods)
-        what = practice if any(practice) else (self.strategies,)
-        axes = (self.datasets, *what, self.seeds)
-        if any(axes) and not all(axes):
-            raise ValueError(
-                "experiment: datasets, strategies and seeds must all be given for a grid, "
-                "or all be empty for one run (of stage=practice: datasets, situations, methods and "
-                "seeds)"
-            )
-        if any(practice) and self.strategies:
-            raise ValueError("experiment: has strategies, or situations and methods, not both")
-        for axis in ("datasets", "strategies", "situations", "methods", "seeds"):
+    def _axes_are_sound(self) -> Experiment:
+        for axis in (*AXES.values(), "seeds"):
             values = getattr(self, axis)
             if len(set(values)) != len(values):
                 raise ValueError(f"experiment.{axis}={list(values)}: must not repeat a value")
-        self._check_variations()
-        return self
-
-    def _check_variations(self) -> None:
         for key, values in self.further.items():
             if not key.startswith(VARIABLE):
                 raise ValueError(
@@ -509,6 +508,7 @@ class Experiment(Section):
                 "experiment.vary: is for a grid; of single runs, sweep with -m, such as "
                 "-m boosting.trees=10,100"
             )
+        return self
 
     @property
     def further(self) -> Mapping[str, Sequence[int | float | str]]:
@@ -520,10 +520,9 @@ class Experiment(Section):
         """Whether this describes many runs rather than one."""
         return bool(self.seeds)
 
-    @property
-    def is_practice(self) -> bool:
-        """Whether it is a grid of stage=practice."""
-        return bool(self.methods)
+    def axis(self, group: str) -> tuple[str, ...]:
+        """The choices of a group of the configuration that the grid crosses."""
+        return getattr(self, AXES[group])
 
 
 class Grid(Section):
@@ -585,20 +584,26 @@ class Validation(Section):
     folds: int = Field(ge=2, le=100, description="folds of the training rows, 2 to 100")
 
 
+STAGES = {
+    "run": "",
+    "reproduce": "an experiment's runs, and its report or its chapters",
+    "report": "from stored runs",
+    "figures": "from a parquet alone",
+    "compare": "experiments side by side",
+    "validate": "the error of the settings on folds of the training rows, for a sweeper",
+    "audit": "of a file's predictions, or of a grid's initial forests",
+    "fetch": "",
+    "preprocess": "",
+    "table1": "",
+}
+
+
 class Config(Section):
     """Everything a run depends on, and where its results go."""
 
-    stage: Literal[
-        "run", "reproduce", "report", "readings", "figures", "compare", "validate", "theory",
-        "oracle", "practice", "audit", "fetch", "preprocess", "table1",
-    ] = Field(
-        description="one of run, reproduce (a grid's runs and report), report (from stored runs), "
-        "readings (the paper's grid under every reading), figures (from a parquet alone), compare "
-        "(experiments side by side), validate (the error of the settings on folds of the training "
-        "rows, for a sweeper), theory (the theorems as checks), oracle (trees per round and the "
-        "gap), practice (corrections of a model beside each other, on held-out rows), audit (of a "
-        "file's predictions, or of a grid's initial forests), fetch, preprocess, table1"
-    )  # fmt: skip
+    stage: Literal[*STAGES] = Field(  # type: ignore[valid-type]
+        description="one of " + ", ".join(f"{k} ({v})" if v else k for k, v in STAGES.items())
+    )
     dataset: Dataset
     strategy: Strategy
     engine: Annotated[Engine | Lightgbm, Field(discriminator="name")]

@@ -36,8 +36,16 @@ MEASURES = {
 SIGNED = (SQUARE,)  # measures that may be negative, and have no logarithm
 DIGITS = 5
 Bands = dict[str, dict[str, list[float | None]]]  # y, low and high by strategy
-MARKERS = {"o": "circle", "s": "square", "x": "x", "D": "diamond", "^": "triangle",
-           "v": "inverted_triangle", "P": "plus", "h": "hex"}  # fmt: skip
+MARKERS = {
+    "o": "circle",
+    "s": "square",
+    "x": "x",
+    "D": "diamond",
+    "^": "triangle",
+    "v": "inverted_triangle",
+    "P": "plus",
+    "h": "hex",
+}
 DASHES = {"-": "solid", "--": "dashed", "-.": "dashdot", ":": "dotted"}
 
 
@@ -59,11 +67,6 @@ class Charts:
         """For a script element: no ``</script>`` can end it early."""
         parts = {"data": self.data, "items": self.items, "signed": list(SIGNED)}
         return Markup(json.dumps(parts).replace("<", "\\u003c"))
-
-    @property
-    def library(self) -> Markup:
-        """BokehJS."""
-        return _library()
 
 
 def make_charts(runs: Runs, prefix: str = "") -> Charts:
@@ -141,7 +144,7 @@ def _figure(runs: Runs, name: str, sources: Mapping[str, Any], scale: str) -> An
 
 
 @cache
-def _library() -> Markup:
+def bokeh() -> Markup:
     """BokehJS, unable to fetch what it would for formulas, icons and maps; none is used here."""
     scripts = Resources(mode="inline", components=["bokeh"], log_level="error").js_raw
     text = "\n".join(scripts).replace("</script", "<\\/script")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+import yaml
 from PIL import Image
-
-from pipeline.report.captions import CAPTIONS
 
 SHOWN = 0.46  # of the pixels drawn: five datasets fill the page
 
@@ -17,39 +19,47 @@ SHOWN = 0.46  # of the pixels drawn: five datasets fill the page
 class Picture:
     """A figure on the page.
 
-    png : base64.  width : the most pixels it is shown with, so that letters keep their size.
-    paper : which figure of the paper it is, if one.  links : files beside the page by what they
-    are.  again : the command that draws it alone.
+    wide : whether it needs the page's whole width.  png : base64.  width : the most pixels it is
+    shown with, so that letters keep their size.  paper : which figure of the paper it is, if one.
+    links : files beside the page by what they are.  again : the command that draws it alone.
     """
 
     name: str
     title: str
-    caption: str
-    wide: bool
+    text: str
     png: str
     width: int
-    paper: str | None
-    links: tuple[tuple[str, str], ...]
-    again: str
+    wide: bool = True
+    paper: str | None = None
+    links: tuple[tuple[str, str], ...] = ()
+    again: str = ""
 
     @classmethod
-    def of(cls, folder: Path, name: str, *, again: str = "", linked: bool = False) -> Picture:
-        """The figure ``folder/name.png`` with its caption; ``linked`` to its other files there."""
-        caption = CAPTIONS[name]
-        drawn = folder / f"{name}.png"
-        data = base64.b64encode(drawn.read_bytes()).decode()
+    def of(
+        cls, drawn: Path, captions: Path, *, again: str = "", linked: bool = False, **values: Any
+    ) -> Picture:
+        """The figure ``drawn`` (a PNG) with its words from a file of captions.
+
+        linked : to its other files beside it.  values : what the words mention.
+        """
+        words = dict(_captions(captions)[drawn.stem])
+        for key, value in values.items():
+            words["text"] = words["text"].replace(f"{{{key}}}", str(value))
+        kinds = {"PDF": "pdf", "data": "csv"} if linked else {}
+        folder = drawn.parent.name
         with Image.open(drawn) as image:
             width = round(image.width * SHOWN)
-        kinds = {"PDF": "pdf", "data": "csv"} if linked else {}
-        links = tuple((what, f"{folder.name}/{name}.{kind}") for what, kind in kinds.items())
         return cls(
-            name,
-            caption.title,
-            caption.text,
-            caption.wide,
-            data,
-            width,
-            caption.paper,
-            links,
-            again,
+            name=drawn.stem,
+            png=base64.b64encode(drawn.read_bytes()).decode(),
+            width=width,
+            links=tuple((what, f"{folder}/{drawn.stem}.{kind}") for what, kind in kinds.items()),
+            again=again,
+            **words,
         )
+
+
+@cache
+def _captions(file: Path) -> Mapping[str, Mapping[str, Any]]:
+    """Title, text and the like by the figure's name."""
+    return yaml.safe_load(file.read_text(encoding="utf-8"))

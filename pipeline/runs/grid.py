@@ -19,6 +19,7 @@ from pipeline.config.schema import Config
 from pipeline.errors import Interrupted, UserError
 from pipeline.interrupts import noted
 from pipeline.runs.compilation import compile_kernels
+from pipeline.runs.kinds.base import Kind
 from pipeline.runs.plan import Plan
 from pipeline.runs.progress import GridProgress, Progress, RoundsProgress
 from pipeline.runs.store import CorruptRun, Initial, RunId, RunStore, clear_errors
@@ -58,16 +59,17 @@ def run_plan(plan: Plan) -> Summary:
     if found:
         log.info("%d of %d runs are in %s already", found, plan.n_runs, store.root)
     compile_kernels()
+    kind = plan.kind
     materials: dict[str, Any] = {}
     for task in missing:
         if task.dataset not in materials:
-            materials[task.dataset] = plan.material(task.configs[0])
-    sizes = {name: plan.size(material) for name, material in materials.items()}
-    driver = _Driver(store, _progress(plan, found, sizes), sizes, plan.n_runs, plan.cost)
+            materials[task.dataset] = kind.material(plan.library, task.configs[0].dataset)
+    sizes = {name: kind.size(material) for name, material in materials.items()}
+    driver = _Driver(store, _progress(plan, found, sizes), sizes, plan.n_runs, kind)
     missing.sort(key=lambda task: -driver.cost(task.configs[0]))
     driver.run(missing, plan, materials)
     if driver.failed:
-        raise GridError(_story(driver.failed, plan))
+        raise GridError(_told(driver.failed, plan))
     seconds = time.perf_counter() - started
     found += driver.found
     return Summary(plan.n_runs, driver.computed, found, seconds, driver.run_seconds)
@@ -104,12 +106,12 @@ def _stored(store: RunStore, run_id: RunId, *, told: bool = False) -> bool:
 
 
 def _progress(plan: Plan, found: int, datasets: Mapping[str, float]) -> Progress:
-    if plan.is_grid:
+    if plan.is_grid or not plan.kind.shows_rounds:
         return GridProgress(plan.n_runs, found, dict.fromkeys(datasets, 0))
-    return RoundsProgress(plan.config.boosting.rounds, beside=plan.beside)
+    return RoundsProgress(plan.config.boosting.rounds, beside=plan.shared_terminal)
 
 
-def _story(failed: Sequence[tuple[RunId, Failure]], plan: Plan) -> str:
+def _told(failed: Sequence[tuple[RunId, Failure]], plan: Plan) -> str:
     """What to tell of the runs that failed."""
     where = plan.store.root / "failures"
     if plan.n_runs == 1:
@@ -127,14 +129,14 @@ def _story(failed: Sequence[tuple[RunId, Failure]], plan: Plan) -> str:
 class _Driver:
     """Feeds tasks to workers, a few ahead, and stores what comes back.
 
-    sizes : see `tasks.size`, by dataset.
+    sizes : see `Kind.size`, by dataset.
     """
 
     store: RunStore
     progress: Progress
     sizes: Mapping[str, float]
     total: int
-    cost_of: Callable[[Config, float], float]
+    kind: Kind
     computed: int = 0
     found: int = 0
     run_seconds: float = 0.0
@@ -142,7 +144,7 @@ class _Driver:
 
     def cost(self, *configs: Config) -> float:
         """A guess of the time of these runs."""
-        return sum(self.cost_of(c, self.sizes[c.dataset.label]) for c in configs)
+        return sum(self.kind.cost(c, self.sizes[c.dataset.label]) for c in configs)
 
     def run(self, missing: Sequence[Task], plan: Plan, materials: Mapping[str, Any]) -> None:
         """Open workers and compute ``missing``; Ctrl-C stops them in order."""
@@ -202,7 +204,7 @@ class _Driver:
                     self._keep(task, outcome)
 
     def _initial(self, task: Task) -> Initial | None:
-        if not task.keeps_initial:
+        if not self.kind.keeps_initial:
             return None
         return self.store.load_initial(task.dataset, task.seed, task.initial_key)
 
@@ -229,11 +231,11 @@ class _Driver:
             if isinstance(run, Failure):
                 self.failed.append((run_id, run))
                 with clear_errors(self.store.root):
-                    files.write_text(note, run.story)
+                    files.write_text(note, run.traceback)
                 self.progress.failed(run_id, run.sentence, cost)
                 continue
             self.store.save(run_id, run.rounds, run.record)
-            task.stored(config)
+            task.forget(config)
             with contextlib.suppress(OSError):  # "failures" may be anything but a folder
                 note.unlink(missing_ok=True)
             self.computed += 1

@@ -57,13 +57,6 @@ def run_key(config: Config, data_sha256: str) -> Key:
     }
 
 
-def ground_key(config: Config) -> str:
-    """What the runs of one task have in common beside dataset and seed: see `CommonGround`."""
-    key = run_key(config, "")
-    del key["strategy"], key["boosting"]["eta"]
-    return key_hash(key)
-
-
 def key_hash(key: Mapping[str, Any]) -> str:
     """A short hash of a key, for folder names."""
     text = json.dumps(key, sort_keys=True, separators=(",", ":"))

@@ -8,41 +8,46 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline.config.compose import Pairs, load_pairs, varied
-from pipeline.config.schema import Config, Dataset
+from pipeline.config.compose import load_grid, varied
+from pipeline.config.schema import AXES, Config, Dataset
 from pipeline.datasets.library import Library
 from pipeline.datasets.manifest import manifest
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, UserError
 from pipeline.paths import REFERENCE
-from pipeline.runs.engines import engine_of
-from pipeline.runs.keys import ground_key, key_hash, run_key
-from pipeline.runs.run import OnRound
-from pipeline.runs.store import RunId, RunStore
-from pipeline.runs.strategies import labels_of, rescaling_of
-from pipeline.runs.tasks import Task, cost, size
+from pipeline.runs.keys import key_hash
+from pipeline.runs.kinds import kind_named, kind_of
+from pipeline.runs.kinds.base import Kind, OnRound
+from pipeline.runs.store import CorruptRun, RunId, RunStore, StoredRun
+from pipeline.runs.tasks import Task
 from pipeline.runs.workers import Workers, open_workers
+from pipeline.runs.workers.local import in_this_process
 
 PAPER, OWN = "paper", "own"  # where runs go that name no experiment
 RESERVED = ("audit", "compare", "figures", "tune")  # what stages write beside experiments
+CHECKPOINTS = "checkpoints"
+
+
+class MissingRunsError(UserError):
+    """The store lacks runs of the experiment."""
 
 
 @dataclass(frozen=True)
 class Plan:
     """The runs of a command.
 
-    config : what the command line composed to.
-    overrides : the command line's, to name the command again.
-    pairs : a config for every (dataset, strategy); of a single run, one.
-    beside : other commands write to the same terminal at the same time.
+    config : what the command line composed to.  overrides : the command line's, to name the command
+    again.  kind : the kind of all runs.  configs : those of all runs but for their seeds.
+    shared_terminal : other commands write to the same terminal at the same time.
     """
 
     config: Config
     overrides: tuple[str, ...]
-    pairs: Pairs
+    kind: Kind
+    configs: tuple[Config, ...]
     seeds: tuple[int, ...]
     store: RunStore
     library: Library = field(default_factory=Library)
-    beside: bool = False
+    shared_terminal: bool = False
 
     @property
     def is_grid(self) -> bool:
@@ -57,87 +62,127 @@ class Plan:
     @property
     def datasets(self) -> dict[str, Dataset]:
         """The datasets by their labels, in order."""
-        return {config.dataset.label: config.dataset for config in self.pairs.values()}
+        return {config.dataset.label: config.dataset for config in self.configs}
 
     @property
     def titles(self) -> dict[str, str]:
         """Display names by label, in order."""
         return {label: dataset.display for label, dataset in self.datasets.items()}
 
-    @property
-    def configs(self) -> list[Config]:
-        """The configs of all runs but for their seeds."""
-        return [config for pair in self.pairs.values() for config in varied(pair)]
-
-    @property
-    def strategy_labels(self) -> dict[str, str]:
-        """What to call each strategy in tables and figures; see `labels_of`."""
-        return labels_of(config.strategy for config in self.configs)
-
     def tasks(self) -> Iterator[Task]:
-        """Every (dataset, seed) with all its strategies; apart, what shares no common ground."""
+        """All runs, those together that share their ground."""
         grounds: dict[tuple[str, str], list[Config]] = {}
-        for (dataset, _), pair in self.pairs.items():
-            for config in varied(pair):
-                grounds.setdefault((dataset, ground_key(config)), []).append(config)
+        for config in self.configs:
+            place = (config.dataset.label, self.kind.ground_key(config))
+            grounds.setdefault(place, []).append(config)
         for configs in grounds.values():
-            digest = self.library.sha256(configs[0].dataset)
+            digest = self.kind.digest(self.library, configs[0].dataset)
             for seed in self.seeds:
-                yield Task(tuple(c.model_copy(update={"seed": seed}) for c in configs), digest)
-
-    def material(self, config: Config) -> Any:
-        """What the runs of a dataset are computed from."""
-        return self.library.design(config.dataset)
-
-    def size(self, material: Any) -> float:
-        """How large a dataset's `material` is; see `tasks.size`."""
-        return size(material)
+                seeded = tuple(c.model_copy(update={"seed": seed}) for c in configs)
+                yield Task(self.kind, seeded, digest, self.store.root / CHECKPOINTS)
 
     def workers(
         self, materials: Mapping[str, Any], n_tasks: int, on_round: OnRound
     ) -> AbstractContextManager[Workers]:
-        """Whoever computes the tasks."""
+        """The workers that compute the tasks."""
+        if self.kind.in_driver:
+            return in_this_process(materials, on_round)
         return open_workers(self.config.grid, materials, n_tasks, on_round)
-
-    def cost(self, config: Config, size: float) -> float:
-        """A guess of a run's time on a table of some `tasks.size`."""
-        return cost(config, size)
 
     def run_ids(self) -> list[RunId]:
         """The places of all runs, without computing anything."""
-        return [task.run_id(config) for task in self.tasks() for config in task.configs]
+        return [run_id for run_id, _ in self._runs()]
+
+    def stored(self) -> list[tuple[RunId, Config, StoredRun]]:
+        """All runs from the store; raises `MissingRunsError` if some are not there."""
+        loaded, missing = [], []
+        for run_id, config in self._runs():
+            try:
+                stored = self.store.load(run_id)
+            except CorruptRun:
+                stored = None
+            if stored is None:
+                missing.append(str(run_id))
+            else:
+                loaded.append((run_id, config, stored))
+        if missing:
+            raise MissingRunsError(
+                f"{len(missing)} of {len(missing) + len(loaded)} runs are not in {self.store.root} "
+                f"(the first is {missing[0]}); compute them with stage=run"
+            )
+        return loaded
+
+    def _runs(self) -> Iterator[tuple[RunId, Config]]:
+        for task in self.tasks():
+            for config in task.configs:
+                yield task.run_id(config), config
 
 
-def make_plan(config: Config, overrides: Sequence[str] = (), *, beside: bool = False) -> Plan:
+def make_plan(
+    config: Config, overrides: Sequence[str] = (), *, shared_terminal: bool = False
+) -> Plan:
     """The plan of a command whose ``overrides`` compose to ``config``."""
-    if config.experiment.is_practice != (config.stage == "practice") and config.experiment.is_grid:
+    experiment = config.experiment
+    named = kind_named(experiment.kind)
+    _check_axes(config, named)
+    chosen: Mapping[tuple[str, ...], Config] = {(): config}
+    if experiment.is_grid:
+        chosen = load_grid(config, overrides, named.axes)
+    kind = kind_of(list(chosen.values()))
+    if config.stage not in kind.stages:
         raise ConfigError(
-            f"stage={config.stage}: needs a grid of strategies, such as experiment=paper"
-            if config.experiment.is_practice
-            else "stage=practice: needs a grid of situations and methods, such as "
-            "experiment=practice"
+            f"stage={config.stage}: is not for {kind.title}, which have {', '.join(kind.stages)}"
+            + (f"; {kind.otherwise}" if kind.otherwise else "")
         )
-    if config.experiment.is_grid and not config.experiment.is_practice:
-        pairs, seeds = load_pairs(config, overrides), config.experiment.seeds
-    else:
-        pairs = {(config.dataset.label, config.strategy.label): config}
-        seeds = config.experiment.seeds or (config.seed,)
-    engine_of(config)  # it may not be installed
-    _check_strategies(pairs)
-    store = RunStore(_folder(config))
-    return Plan(config, tuple(overrides), pairs, seeds, store, beside=beside)
+    library = Library()
+    variants = {names: varied(one) for names, one in chosen.items()}
+    _check_choices(variants, kind)
+    configs = tuple(c for some in variants.values() for c in some)
+    for one in configs:
+        kind.check(one, library)
+    return Plan(
+        config=config,
+        overrides=tuple(overrides),
+        kind=kind,
+        configs=configs,
+        seeds=experiment.seeds or (config.seed,),
+        store=RunStore(_folder(config), kind.folder),
+        library=library,
+        shared_terminal=shared_terminal,
+    )
 
 
-def _check_strategies(pairs: Pairs) -> None:
-    """Raise `ConfigError` for a strategy that is not there, or there twice."""
-    seen: dict[tuple[str, str], str] = {}
-    for (dataset, choice), pair in pairs.items():
-        for config in varied(pair):
-            rescaling_of(config.strategy)
-            other = seen.setdefault((dataset, key_hash(run_key(config, ""))), choice)
-            if other != choice:
+def _check_axes(config: Config, kind: Kind) -> None:
+    """Raise `ConfigError` unless all axes of the kind are given, or none, and no others."""
+    experiment = config.experiment
+    needed = {AXES[group]: bool(experiment.axis(group)) for group in kind.axes}
+    given = needed | {"seeds": experiment.is_grid}
+    *some, last = given
+    if any(given.values()) and not all(given.values()):
+        raise ConfigError(
+            f"experiment: {', '.join(some)} and {last} must all be given for a grid of kind "
+            f"{kind.name}, or all be empty for one run"
+        )
+    others = [axis for axis in AXES.values() if axis not in needed and getattr(experiment, axis)]
+    if others:
+        raise ConfigError(
+            f"experiment.{others[0]}: a grid of kind {kind.name} has {', '.join(needed)} instead"
+        )
+
+
+def _check_choices(variants: Mapping[tuple[str, ...], Sequence[Config]], kind: Kind) -> None:
+    """Raise `ConfigError` for two choices of an axis that describe the same runs."""
+    seen: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    for names, configs in variants.items():
+        for config in configs:
+            place = (config.dataset.label, kind.label(config), key_hash(kind.key(config, "")))
+            other = seen.setdefault(place, names)
+            if other != names:
+                group, first, second = next(
+                    (g, a, b) for g, a, b in zip(kind.axes, other, names, strict=True) if a != b
+                )
                 raise ConfigError(
-                    f"experiment.strategies: {other} and {choice} describe the same runs"
+                    f"experiment.{AXES[group]}: {first} and {second} describe the same runs"
                 )
 
 

@@ -12,7 +12,7 @@ from typing import Protocol
 import pandas as pd
 from tqdm import tqdm
 
-from pipeline.runs.run import Row, Run
+from pipeline.runs.kinds.base import Row, Run
 from pipeline.runs.store import RunId
 
 tqdm.monitor_interval = 0  # its thread would be forked with the workers

@@ -1,8 +1,8 @@
 """Runs on disk: a folder a person can browse, each run complete or absent.
 
-    <root>/runs/<dataset>/<strategy>/seed=007-<hash>/rounds.csv   one row per round
-                                                     run.json     key, config, provenance, checksums
-    <root>/initial/<dataset>/seed=007-<hash>.npz                  f_0, shared by strategies
+    <root>/runs/<dataset>/<label>/seed=007-<hash>/rounds.csv   one row per round
+                                                  run.json     key, config, provenance, checksums
+    <root>/initial/<dataset>/seed=007-<hash>.npz               f_0, shared by strategies
 
 A run is written beside its place and renamed into it, so that a kill at any moment leaves either
 all of it or nothing; its checksums tell a damaged one. The hash is of the run's key (see
@@ -45,10 +45,13 @@ class CorruptRun(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class RunId:
-    """The place of a run: what it is called, and the key its numbers depend on."""
+    """The place of a run: what it is called, and the key its numbers depend on.
+
+    label : what tells it from others of its dataset and seed, such as the strategy's name.
+    """
 
     dataset: str
-    strategy: str
+    label: str
     seed: int
     key: Key
 
@@ -56,11 +59,11 @@ class RunId:
     def folder(self) -> Path:
         """The run's folder below ``runs/``."""
         name = f"seed={self.seed:03d}-{key_hash(self.key)}"
-        return Path(self.dataset) / self.strategy / name
+        return Path(self.dataset) / self.label / name
 
     def __str__(self) -> str:
         """For logs: dataset/strategy/seed=7."""
-        return f"{self.dataset}/{self.strategy}/seed={self.seed}"
+        return f"{self.dataset}/{self.label}/seed={self.seed}"
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class Initial:
 
 
 class RunStore:
-    """The runs of one experiment's folder."""
+    """The runs of one experiment's folder; those of other experiments beside it are found, too."""
 
     def __init__(self, root: Path, runs: str = "runs") -> None:
         self.root = root
@@ -98,16 +101,16 @@ class RunStore:
 
     def has(self, run: RunId) -> bool:
         """Whether a run is stored; raises `CorruptRun` if it is damaged."""
-        folder = self.runs / run.folder
-        if not folder.is_dir():
+        folder = self._find(self.runs / run.folder)
+        if folder is None:
             return False
         _require_key(folder, _verified(folder)[1], run)
         return True
 
     def load(self, run: RunId) -> StoredRun | None:
         """A stored run, None if there is none; raises `CorruptRun` if it is damaged."""
-        folder = self.runs / run.folder
-        if not folder.is_dir():
+        folder = self._find(self.runs / run.folder)
+        if folder is None:
             return None
         stored = _read(folder)
         _require_key(folder, stored.record, run)
@@ -154,7 +157,9 @@ class RunStore:
 
     def load_initial(self, dataset: str, seed: int, key: Key) -> Initial | None:
         """f_0 as stored under ``key``; None if absent or damaged."""
-        path = self._initial_path(dataset, seed, key)
+        path = self._find(self._initial_path(dataset, seed, key))
+        if path is None:
+            return None
         try:
             raw = _bytes_of(path)
             digest, blob = raw[:64].decode(), raw[64:]
@@ -186,6 +191,17 @@ class RunStore:
         """Remove what killed processes of this machine left half-written."""
         for folder in (self.root, *files.find(self.root, "*/"), *files.find(self.root, "*/*/")):
             files.sweep(folder)
+
+    def _find(self, path: Path) -> Path | None:
+        """A path below the root, or the same path of another experiment in the output folder.
+
+        The hash in the names of runs makes sure that they are the same wherever they lie.
+        """
+        if path.exists():
+            return path
+        below = path.relative_to(self.root)
+        places = (other / below for other in files.find(self.root.parent, "*/"))
+        return next((place for place in places if place.exists()), None)
 
     def _scratch(self) -> Path:
         folder = self.runs / files.scratch_name()  # which may be on another disk than the root

@@ -1,34 +1,32 @@
-"""The unit of work: a (dataset, seed), whose strategies share what `CommonGround` holds."""
+"""The unit of work: runs of one (dataset, seed) that share their ground."""
 
 from __future__ import annotations
 
+import shutil
 import time
 import traceback
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
+from pathlib import Path
+from typing import Any
 
 from pipeline.config.schema import Config
-from pipeline.datasets.design import Design
 from pipeline.errors import UserError
-from pipeline.runs import run
-from pipeline.runs.keys import Key, initial_key, run_key
+from pipeline.runs.keys import Key, initial_key
+from pipeline.runs.kinds.base import Kind, OnRound, Run, Setting, ignore_round
 from pipeline.runs.store import Initial, RunId
 
 
 @dataclass(frozen=True)
 class Task:
-    """Some strategies of one (dataset, seed).
+    """Some runs of one (dataset, seed).
 
-    keeps_initial : whether f_0 is stored apart, for other strategies.
+    checkpoints : a folder for what unfinished runs leave.
     """
 
+    kind: Kind
     configs: tuple[Config, ...]
     data_sha256: str
-
-    keeps_initial: ClassVar[bool] = True
+    checkpoints: Path = Path()
 
     @property
     def dataset(self) -> str:
@@ -47,48 +45,48 @@ class Task:
 
     def run_id(self, config: Config) -> RunId:
         """The place in the store of one of its runs."""
-        return RunId(
-            self.dataset, config.strategy.label, self.seed, run_key(config, self.data_sha256)
-        )
+        key = self.kind.key(config, self.data_sha256)
+        return RunId(self.dataset, self.kind.label(config), self.seed, key)
 
     def compute(
-        self, design: Design, initial: Initial | None, on_round: run.OnRound = run.unheard
+        self, material: Any, initial: Initial | None, on_round: OnRound = ignore_round
     ) -> Outcome:
         """All of its runs; one that fails does not harm the others."""
         started = time.perf_counter()
+        first = self.configs[0]
         try:
-            ground = run.CommonGround(self.configs[0], design, initial)
+            ground = self.kind.ground(
+                Setting(first, self.data_sha256, material, initial, self._checkpoint(first))
+            )
         except Exception as error:
             return Outcome((Failure.of(error),) * len(self.configs))
-        runs = tuple(tried(lambda c: run.run(c, ground, on_round), c) for c in self.configs)
-        fitted = ground.initial if initial is None else None
+        runs = tuple(self._tried(config, ground, on_round) for config in self.configs)
+        fitted = ground.initial if self.kind.keeps_initial and initial is None else None
         return Outcome(runs, fitted, time.perf_counter() - started)
 
-    def stored(self, config: Config) -> None:
-        """One of its runs is in the store; what it left on the way may go."""
+    def forget(self, config: Config) -> None:
+        """Remove what one of its runs left on the way, because the run is stored."""
+        shutil.rmtree(self._checkpoint(config), ignore_errors=True)
 
-    def __str__(self) -> str:
-        """For logs."""
-        return f"{self.dataset} seed={self.seed}"
+    def _tried(self, config: Config, ground: Any, on_round: OnRound) -> Run | Failure:
+        try:
+            return self.kind.run(config, ground, on_round)
+        except Exception as error:
+            return Failure.of(error)
 
-
-def tried(compute: Callable[[Config], run.Run], config: Config) -> run.Run | Failure:
-    """The run of a config, or why there is none."""
-    try:
-        return compute(config)
-    except Exception as error:
-        return Failure.of(error)
+    def _checkpoint(self, config: Config) -> Path:
+        return self.checkpoints / self.run_id(config).folder
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why there is no run: a sentence, and the whole story for a file.
+    """Why there is no run: a sentence, and the traceback for a file.
 
     foreseen : the sentence tells the user all there is to know.
     """
 
     sentence: str
-    story: str
+    traceback: str
     foreseen: bool = False
 
     @classmethod
@@ -103,20 +101,6 @@ class Failure:
 class Outcome:
     """What a worker sends back: a run or a failure per config, and f_0 if it was fitted."""
 
-    runs: tuple[run.Run | Failure, ...]
+    runs: tuple[Run | Failure, ...]
     initial: Initial | None = None
     seconds: float = 0.0
-
-
-AUDIT_IN_TREES = 50  # a round's audit takes about as long as this many of its trees
-
-
-def size(design: Design) -> float:
-    """What a tree's time goes with, measured on the paper's datasets: rows and histogram bins."""
-    bins = sum(min(len(np.unique(column)), 256) for column in design.X[:2000].T)
-    return float(len(design.y) + bins)
-
-
-def cost(config: Config, size_: float) -> float:
-    """A rough guess of a run's time, to start long ones first and to tell the time left."""
-    return size_ * (config.boosting.rounds + 1) * (config.boosting.trees + AUDIT_IN_TREES)

@@ -23,8 +23,8 @@ from pipeline.datasets.design import Design, Split, split_at, split_rows
 from pipeline.errors import DataError
 from pipeline.runs.engines import bound, is_native
 from pipeline.runs.keys import key_hash
+from pipeline.runs.kinds.rounds import fit_initial
 from pipeline.runs.plan import Plan
-from pipeline.runs.run import fit_initial
 from pipeline.runs.store import clear_errors
 from pipeline.runs.strategies import rescaling_of
 

@@ -15,16 +15,16 @@ import pandas as pd
 
 from pipeline import files
 from pipeline.boosting.display import MulticalibrationDisplay
+from pipeline.chapters import audit as page
 from pipeline.config.schema import Config
 from pipeline.datasets.canonical import is_number
 from pipeline.datasets.design import split, split_rows
 from pipeline.errors import ConfigError, DataError
-from pipeline.report import audit as page
 from pipeline.report.place import command_of, report_folder
 from pipeline.runs.compilation import compile_kernels
 from pipeline.runs.keys import key_hash
+from pipeline.runs.kinds.rounds import fit_initial
 from pipeline.runs.plan import Plan
-from pipeline.runs.run import fit_initial
 from pipeline.runs.store import Initial, clear_errors
 from pipeline.runs.tasks import Task
 
@@ -34,11 +34,11 @@ def main(plan: Plan) -> None:
     columns = plan.config.audit.compare or (plan.config.audit.prediction or "",)
     compile_kernels()
     if plan.is_grid:
-        chapters = list(_forests(plan))
+        parts = list(_forests(plan))
         title, lead = "Audit of the initial forests", "On held-out rows, before any boosting."
         path = report_folder(plan) / "audit.html"
     elif columns != ("",):
-        chapters = [_file(plan, columns)]
+        parts = [_file(plan, columns)]
         label = plan.config.dataset.display
         title, lead = f"Audit of {label}", f"Predictions: {', '.join(columns)}."
         path = Path(plan.config.output_dir) / "audit" / plan.config.dataset.label / "audit.html"
@@ -47,13 +47,13 @@ def main(plan: Plan) -> None:
             "stage=audit: name the column of predictions with audit.prediction=…, or a grid such "
             "as experiment=paper for its initial forests"
         )
-    text = page.render(title, lead, chapters, command_of(plan.overrides))
+    text = page.render(title, lead, parts, command_of(plan.overrides))
     with clear_errors(path.parent):
         files.write_text(path, text)
     print(f"page: {path}")
 
 
-def _file(plan: Plan, predictions: tuple[str, ...]) -> page.Chapter:
+def _file(plan: Plan, predictions: tuple[str, ...]) -> page.Part:
     """A table with columns of predictions in it."""
     dataset = plan.config.dataset
     table = plan.library.table(dataset)
@@ -72,10 +72,10 @@ def _file(plan: Plan, predictions: tuple[str, ...]) -> page.Chapter:
     named = {name: table.frame[name].to_numpy(np.float64) for name in predictions}
     groups = table.frame[list(plan.config.audit.groups)] if plan.config.audit.groups else None
     note = f"{len(X)} rows from {table.origin}; outcome {' + '.join(target)}."
-    return _chapter(plan.config, dataset.display, note, X, y, named, groups)
+    return _part(plan.config, dataset.display, note, X, y, named, groups)
 
 
-def _forests(plan: Plan) -> Iterator[page.Chapter]:
+def _forests(plan: Plan) -> Iterator[page.Part]:
     """The initial forest of each dataset on the test rows of the first seed."""
     first = (task for task in plan.tasks() if task.seed == plan.seeds[0])
     for task in {key_hash(task.initial_key): task for task in first}.values():
@@ -90,14 +90,14 @@ def _forests(plan: Plan) -> Iterator[page.Chapter]:
             f"of depth {config.initial.max_depth}; outcome {' + '.join(dataset.target_columns)}."
         )
         named = {"initial forest": initial.test}
-        yield _chapter(config, dataset.display, note, frame, data.y_test, named, None)
+        yield _part(config, dataset.display, note, frame, data.y_test, named, None)
 
 
 def _initial(plan: Plan, task: Task) -> Initial | None:
     return plan.store.load_initial(task.dataset, task.seed, task.initial_key)
 
 
-def _chapter(
+def _part(
     config: Config,
     title: str,
     note: str,
@@ -105,7 +105,7 @@ def _chapter(
     y: Any,
     predictions: dict[str, Any],
     groups: pd.DataFrame | None,
-) -> page.Chapter:
+) -> page.Part:
     display = MulticalibrationDisplay.audited(
         X,
         y,
@@ -117,4 +117,4 @@ def _chapter(
     print(f"--- {title}\n{note}")
     for name, result in display.results_.items():
         print(f"{name}: {result}\n")
-    return page.make_chapter(title, note, display)
+    return page.make_part(title, note, display)

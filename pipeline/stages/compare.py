@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline import files
-from pipeline.analysis.comparison import compare, differences
+from pipeline.chapters import comparison as page
+from pipeline.chapters.base import write_table
+from pipeline.chapters.comparison.differences import compare, differences
 from pipeline.errors import ConfigError
-from pipeline.report import comparison as page
 from pipeline.report.place import command_of, runs_reported
-from pipeline.report.publish import write_table
 from pipeline.runs.plan import Plan
 from pipeline.runs.store import clear_errors
 from pipeline.runs.tidy import load_runs

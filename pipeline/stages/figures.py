@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.analysis import figures, portable
+from pipeline.analysis import portable
+from pipeline.chapters.figures import draw as figures
 from pipeline.errors import ConfigError, DataError
 from pipeline.report.place import report_folder
 from pipeline.runs.plan import Plan

@@ -1,13 +1,23 @@
-"""``stage=report``: figures, verdicts and the page, from stored runs."""
+"""``stage=report``: tables, verdicts, figures and the page, from stored runs."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
+from pipeline import files
+from pipeline.analysis import portable
 from pipeline.analysis.evidence import collect
+from pipeline.analysis.scope import scope_of
+from pipeline.analysis.summaries import summary_table
+from pipeline.chapters import chapter_named, chapters
+from pipeline.chapters.base import Chapter, Context, Section
 from pipeline.errors import ConfigError
-from pipeline.report import scorecards
-from pipeline.report.publish import publish
+from pipeline.judgement import Judgement
+from pipeline.report.charts import bokeh
+from pipeline.report.place import command_of, report_folder, write_settings
+from pipeline.report.render import render
+from pipeline.report.scorecards import of_summary, scorecard
 from pipeline.runs.plan import Plan
 from pipeline.runs.store import clear_errors
 
@@ -15,19 +25,15 @@ FEWEST_ROUNDS = 6  # for a line through the second half
 
 
 def main(plan: Plan, started: float | None = None) -> None:
-    """Write the report; ``started`` is when the session began, for its own words."""
+    """Write the report, or an experiment's chapters; ``started`` is when the session began."""
     require_reportable(plan)
-    evidence = collect(plan)
-    wall = None if started is None else time.monotonic() - started
+    names = plan.config.experiment.chapters
     with clear_errors(plan.store.root):
-        published = publish(plan, evidence, wall)
-    if published.claims:
-        print(scorecards.of_claims(published.claims))
-    else:
-        print(scorecards.of_summary(published.summary))
-    for line in published.scope.banner:
-        print(line)
-    print(f"report: {published.folder / 'report.html'}")
+        for name in names:
+            print(chapter_named(name).measure(plan))
+            print("stage=report of experiment=paper shows it")
+        if not names:
+            _publish(plan, started)
 
 
 def require_reportable(plan: Plan) -> None:
@@ -35,6 +41,10 @@ def require_reportable(plan: Plan) -> None:
     config, stage = plan.config, f"stage={plan.config.stage}"
     if not plan.is_grid:
         raise ConfigError(f"{stage}: needs a grid, such as experiment=paper")
+    for name in config.experiment.chapters:
+        chapter_named(name).check(plan)
+    if config.experiment.chapters:
+        return
     others = [key for key in config.experiment.further if not key.startswith("strategy.")]
     if others:
         raise ConfigError(
@@ -45,3 +55,72 @@ def require_reportable(plan: Plan) -> None:
         raise ConfigError(
             f"{stage}: boosting.rounds={config.boosting.rounds}: must be at least {FEWEST_ROUNDS}"
         )
+
+
+def _publish(plan: Plan, started: float | None) -> None:
+    context = Context(plan, collect(plan), scope_of(plan), report_folder(plan))
+    folder, scope = context.folder, context.scope
+    with files.replacing(folder / portable.FILE) as scratch:
+        portable.as_table(context.evidence).to_parquet(scratch, index=False)
+    made = ((chapter, chapter.section(context)) for chapter in chapters())
+    sections = [(chapter, section) for chapter, section in made if section is not None]
+    write_settings(plan, folder)
+    wall = None if started is None else time.monotonic() - started
+    files.write_text(folder / "report.html", _page(context, sections, wall))
+    judged = [j for _, section in sections for j in section.judgements]
+    print(scorecard(judged) if judged else of_summary(summary_table(context.evidence)))
+    for line in scope.banner:
+        print(line)
+    print(f"report: {folder / 'report.html'}")
+
+
+def _page(context: Context, sections: Sequence[tuple[Chapter, Section]], wall: float | None) -> str:
+    plan, scope, records = context.plan, context.scope, context.evidence.records
+    page = {
+        "title": scope.title,
+        "banner": scope.banner,
+        "n_runs": len(records),
+        "boosting": records[0]["config"]["boosting"],
+        "computing": _clock(sum(r["duration_seconds"] for r in records)),
+        "wall": "" if wall is None else _clock(wall),
+        "again": _again(plan),
+    }
+    return render(
+        "page.html",
+        page=page,
+        sections=sections,
+        replication=scope.is_replication,
+        claims_of=_claims_of([j for _, section in sections for j in section.judgements]),
+        bokeh=bokeh(),
+    )
+
+
+def _claims_of(judgements: Sequence[Judgement]) -> dict[str, list[str]]:
+    """The judgements that each figure shows."""
+    found: dict[str, list[str]] = {}
+    for judgement in judgements:
+        found.setdefault(judgement.figure or "", []).append(judgement.id)
+    return found
+
+
+def _again(plan: Plan) -> str:
+    """The commands behind a report: all of it, and one of its runs."""
+    experiment = plan.config.experiment
+    kept = [o for o in plan.overrides if not o.lstrip("+").startswith(("experiment", "stage="))]
+    given = plan.configs[0].strategy.model_dump()
+    varied = [key for key in experiment.further if key.partition(".")[2] in given]
+    one = [
+        *kept,
+        *(f"{group}={experiment.axis(group)[0]}" for group in plan.kind.axes),
+        f"seed={plan.seeds[0]}",
+        *(f"{key}={given[key.partition('.')[2]]}" for key in varied),
+        f"experiment.name={plan.store.root.name}",
+    ]
+    return (
+        f"# this page, from the stored runs\n{command_of(plan.overrides, 'report')}\n"
+        f"# one of its runs\n{command_of(one)}"
+    )
+
+
+def _clock(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.1f} minutes"

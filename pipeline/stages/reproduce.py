@@ -1,4 +1,4 @@
-"""``stage=reproduce``: the grid's missing runs, then the report."""
+"""``stage=reproduce``: an experiment's missing runs, then its report or its chapters."""
 
 from __future__ import annotations
 

@@ -16,8 +16,10 @@ def main(plan: Plan) -> None:
     summary = run_plan(plan)
     if plan.is_grid:
         _tell_grid(summary, plan)
-    else:
+    elif plan.kind.shows_rounds:
         _tell_run(summary, plan)
+    else:
+        _tell_table(plan)
 
 
 def _tell_grid(summary: Summary, plan: Plan) -> None:
@@ -42,5 +44,12 @@ def _tell_run(summary: Summary, plan: Plan) -> None:
         return
     stored = plan.store.load(run_id)
     assert stored is not None  # found a moment ago
-    RoundsProgress(plan.config.boosting.rounds, beside=plan.beside).show(stored.rounds)
+    RoundsProgress(plan.config.boosting.rounds, beside=plan.shared_terminal).show(stored.rounds)
     print(f"already computed: {folder}")
+
+
+def _tell_table(plan: Plan) -> None:
+    """A run's table, a column for each of its rows."""
+    ((run_id, _, stored),) = plan.stored()
+    print(stored.rounds.dropna(axis=1, how="all").T.to_string(header=False))
+    print(f"stored in {plan.store.runs / run_id.folder}")

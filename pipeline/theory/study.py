@@ -17,8 +17,8 @@ from pipeline.analysis.bounds import gap_bound, sharp_gap_bound
 from pipeline.boosting.algorithm import advance, boost
 from pipeline.boosting.rescaling import Rescaling, Unit
 from pipeline.config.schema import Config
+from pipeline.runs.kinds.rounds import KIND, CommonGround
 from pipeline.runs.plan import Plan
-from pipeline.runs.run import CommonGround
 from pipeline.runs.strategies import rescaling_of
 from pipeline.runs.tasks import Task
 from pipeline.theory import curves, income
@@ -110,8 +110,8 @@ class Study:
 def conduct(plan: Plan, n: int = N_INSTANCES) -> Study:
     """Measure everything; ``n`` random instances of each kind."""
     of_dataset: dict[str, list[Config]] = {}
-    for (dataset, _), config in plan.pairs.items():
-        of_dataset.setdefault(dataset, []).append(config)
+    for config in plan.configs:
+        of_dataset.setdefault(config.dataset.label, []).append(config)
     real: list[Instance] = []
     exact: list[dict[str, Any]] = []
     gbdt: list[dict[str, Any]] = []
@@ -187,6 +187,6 @@ def gbdt_rounds(config: Config, ground: CommonGround) -> Iterator[dict[str, Any]
 
 def _ground(plan: Plan, config: Config) -> CommonGround:
     """A dataset's split at the config's seed; f_0 from the store where it is there."""
-    task = Task((config,), plan.library.sha256(config.dataset))
+    task = Task(KIND, (config,), plan.library.sha256(config.dataset))
     initial = plan.store.load_initial(task.dataset, task.seed, task.initial_key)
     return CommonGround(config, plan.library.design(config.dataset), initial)

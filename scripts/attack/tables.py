@@ -16,7 +16,6 @@ import pandas as pd
 from pipeline.config.compose import load
 from pipeline.errors import UserError
 from pipeline.runs.grid import run_plan
-from pipeline.runs.large.plan import large_plan
 from pipeline.runs.plan import make_plan
 from scripts.attack.ground import Tally, in_parallel
 
@@ -62,7 +61,7 @@ def _one(folder: Path, name: str) -> str | None:
 
 def _tried(lines: list[str]) -> str | None:
     try:
-        plan = large_plan(make_plan(load(lines), lines))
+        plan = make_plan(load(lines), lines)
         run_plan(plan)
         (run,) = plan.run_ids()
         stored = plan.store.load(run)

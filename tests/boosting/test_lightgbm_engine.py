@@ -15,8 +15,8 @@ from pipeline.datasets.library import Library
 from pipeline.errors import ConfigError
 from pipeline.runs import engines
 from pipeline.runs.keys import run_key
+from pipeline.runs.kinds.rounds import CommonGround, run
 from pipeline.runs.plan import make_plan
-from pipeline.runs.run import CommonGround, run
 
 pytest.importorskip("lightgbm")
 

@@ -127,7 +127,6 @@ BAD = [
     ),
     (["dataset=file", "dataset.path=README.md", "dataset.target=y"], ["README.md", ".parquet"]),
     (["dataset.target=null"], ["dataset.target", "numeric column"]),
-    (["experiment=paper", "experiment.seeds=[]"], ["experiment", "seeds"]),
     (["experiment=paper", "experiment.seeds=[1,1]"], ["experiment.seeds=[1, 1]", "repeat"]),
     (["experiment=paper", "experiment.seeds=range(a,2)"], ["experiment.seeds=range(a,2)"]),
     (["experiment=paper", "experiment.seeds=range(0,2,0)"], ["experiment.seeds", "[0,1,2]"]),

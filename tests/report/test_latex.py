@@ -5,8 +5,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from pipeline.chapters.theory import FRAGMENTS, PROOFS
+from pipeline.chapters.theory import _proofs as proofs
 from pipeline.report import latex
-from pipeline.report.chapter import FRAGMENTS, PROOFS, proofs
 
 
 def test_formulas_become_mathml_and_words_are_escaped():

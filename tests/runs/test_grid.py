@@ -20,7 +20,9 @@ import pytest
 from pipeline import files
 from pipeline.config.compose import load
 from pipeline.errors import ConfigError, DataError
-from pipeline.runs import grid, run, tasks
+from pipeline.runs import grid, tasks
+from pipeline.runs.kinds import rounds
+from pipeline.runs.kinds.base import Run
 from pipeline.runs.plan import make_plan
 from pipeline.runs.progress import GridProgress
 from pipeline.runs.store import RunId
@@ -217,14 +219,14 @@ def _alive(pid):
 
 
 def test_failing_run_stops_no_other_and_only_it_is_tried_again(serial, tmp_path, monkeypatch):
-    real = run.run
+    real = rounds.run
 
     def fails_once(config, ground, *args):
         if config.strategy.name == "relaxed" and config.seed == 1:
             raise RuntimeError("out of luck")
         return real(config, ground, *args)
 
-    monkeypatch.setattr(run, "run", fails_once)
+    monkeypatch.setattr(rounds, "run", fails_once)
     with pytest.raises(grid.GridError, match=r"2 of 12 runs failed \(.*relaxed/seed=1"):
         run_here(tmp_path)
     notes = list((tmp_path / "smoke" / "failures").iterdir())
@@ -237,14 +239,14 @@ def test_failing_run_stops_no_other_and_only_it_is_tried_again(serial, tmp_path,
 
 
 def test_task_that_kills_its_worker_fails_alone(serial, tmp_path, monkeypatch):
-    real = run.run
+    real = rounds.run
 
     def deadly(config, ground, *args):
         if config.seed == 1 and config.dataset.label == "german":
             os._exit(1)
         return real(config, ground, *args)
 
-    monkeypatch.setattr(run, "run", deadly)  # forked workers inherit it
+    monkeypatch.setattr(rounds, "run", deadly)  # forked workers inherit it
     with pytest.raises(grid.GridError, match=r"3 of 12 runs failed \(german/unit/seed=1"):
         run_here(tmp_path, workers=2)
     assert len(frame(tmp_path)) == 9 * 4
@@ -364,7 +366,7 @@ class Terminal(io.StringIO):
 def test_last_line_of_a_grid_has_all_runs_done_and_no_time_left(monkeypatch, stream, serial):
     screen = stream()
     monkeypatch.setattr(sys, "stderr", screen)
-    one = run.Run(frame(serial).iloc[:4], {})
+    one = Run(frame(serial).iloc[:4], {}, "")
     progress = GridProgress(3, 1, {"german": 0})
     progress.begin(cost=10.0)
     progress.stored(RunId("german", "unit", 0, {}), one, cost=7.0)

@@ -10,12 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.analysis import figures, readings
 from pipeline.analysis.curves import Runs
-from pipeline.analysis.evidence import MissingRunsError, collect
+from pipeline.analysis.evidence import collect
+from pipeline.chapters.figures import draw as figures
+from pipeline.chapters.readings import verdicts as readings
 from pipeline.errors import UserError
 from pipeline.paths import REFERENCE
 from pipeline.report.place import report_folder
+from pipeline.runs.plan import MissingRunsError
 from pipeline.stages import figures as stage_figures
 from pipeline.stages import report, reproduce
 
@@ -26,7 +28,9 @@ pytestmark = pytest.mark.slow
 def two_figures(monkeypatch):
     """Reports are drawn sooner where the figures are not what is looked at."""
     some = {name: figures.FIGURES[name] for name in ("gap", "generalization")}
-    monkeypatch.setattr(figures, "FIGURES", some)
+    for module in (figures, "pipeline.chapters.figures"):
+        target = module if isinstance(module, str) else module.__name__
+        monkeypatch.setattr(f"{target}.FIGURES", some)
 
 
 def test_page_has_a_row_per_moment_in_its_table_of_noise(smoke):
@@ -265,8 +269,8 @@ def test_report_is_drawn_from_the_store_without_fitting_anything(
     def forbidden(*_args, **_kwargs):
         raise AssertionError("a report must not compute runs")
 
-    monkeypatch.setattr("pipeline.runs.run.CommonGround", forbidden)
-    monkeypatch.setattr("pipeline.runs.run.run", forbidden)
+    monkeypatch.setattr("pipeline.runs.kinds.rounds.CommonGround", forbidden)
+    monkeypatch.setattr("pipeline.runs.kinds.rounds.run", forbidden)
     monkeypatch.setattr("pipeline.datasets.library.fetch", forbidden)
     monkeypatch.setattr("pipeline.datasets.library.preprocess", forbidden)
     report.main(report_plan(smoke.parent))

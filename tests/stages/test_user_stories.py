@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import pipeline
-from pipeline.analysis import figures
+from pipeline.chapters.figures import draw as figures
 from pipeline.cli import help_text
 from pipeline.config.compose import load
 from pipeline.errors import ConfigError
@@ -88,7 +88,8 @@ def test_grid_of_ones_own_menus_beside_the_projects_gets_a_report_of_its_own(hom
     monkeypatch.chdir(home)
     monkeypatch.syspath_prepend(home)
     some = {name: figures.FIGURES[name] for name in ("gap", "tail")}
-    monkeypatch.setattr(figures, "FIGURES", some)
+    for module in ("pipeline.chapters.figures", "pipeline.chapters.figures.draw"):
+        monkeypatch.setattr(f"{module}.FIGURES", some)
     lines = [f"hydra.searchpath=[{home / 'menus'}]", *arguments]
     report.main(make_plan(load(lines), lines))
     page = (home / "outputs" / "mine" / "report.html").read_text()

@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pipeline.report.chapter import FRAGMENTS
+from pipeline.report.errata import as_html, as_markdown, make_errata
 from scipy.optimize import minimize
 from sklearn.tree import DecisionTreeRegressor
 
@@ -17,11 +19,9 @@ from pipeline.boosting.algorithm import advance
 from pipeline.boosting.rescaling import Adaptive, Relaxed
 from pipeline.config.compose import load, load_all
 from pipeline.report import scorecards
-from pipeline.report.chapter import FRAGMENTS
-from pipeline.report.errata import as_html, as_markdown, make_errata
+from pipeline.runs.kinds.rounds import CommonGround
+from pipeline.runs.kinds.rounds import run as run_strategy
 from pipeline.runs.plan import make_plan
-from pipeline.runs.run import CommonGround
-from pipeline.runs.run import run as run_strategy
 from pipeline.stages import report
 from pipeline.theory import counterexamples as counter
 from pipeline.theory import income, products

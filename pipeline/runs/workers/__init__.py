@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 
 from pipeline.config.schema import Grid
 from pipeline.datasets.design import Design
-from pipeline.runs.run import OnRound
+from pipeline.runs.kinds.base import OnRound
 from pipeline.runs.workers.base import Workers
 from pipeline.runs.workers.local import cores, in_this_process, local_processes
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from pipeline.datasets.design import Design
 from pipeline.interrupts import follow
-from pipeline.runs.run import OnRound
+from pipeline.runs.kinds.base import OnRound
 from pipeline.runs.store import Initial
 from pipeline.runs.tasks import Outcome, Task
 from pipeline.runs.workers.base import Workers

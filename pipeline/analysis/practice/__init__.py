@@ -1,1 +1,0 @@
-"""What the runs of ``stage=practice`` say: effects, ranks, settings, statements, figures."""

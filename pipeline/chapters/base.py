@@ -1,0 +1,103 @@
+"""What a chapter is; the page and the stages know chapters by this alone."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from pipeline import files
+from pipeline.analysis.evidence import Evidence
+from pipeline.analysis.scope import Scope
+from pipeline.analysis.style import save, styled
+from pipeline.judgement import Judgement
+from pipeline.report.picture import Picture
+from pipeline.report.render import CHAPTERS
+from pipeline.runs.plan import Plan
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the chapters of a page are made from: an experiment's runs and where things are.
+
+    folder : of the report.
+    """
+
+    plan: Plan
+    evidence: Evidence
+    scope: Scope
+    folder: Path
+
+    def results(self, experiment: str) -> Path:
+        """The folder of another experiment of the same output folder."""
+        return self.plan.store.root.parent / experiment
+
+
+@dataclass(frozen=True)
+class Section:
+    """A chapter of one page.
+
+    content : what its template calls ``chapter``.  judgements : what it judges.  figures : what it
+    draws.  title : its heading, if it is not the chapter's.
+    """
+
+    content: Mapping[str, Any] = field(default_factory=dict)
+    judgements: Sequence[Judgement] = ()
+    figures: Sequence[Picture] = ()
+    title: str | None = None
+
+
+class Chapter(ABC):
+    """A chapter.
+
+    title : its heading.  order : its place on the page.  curated : files that belong to the
+    committed reference, relative to the output folder, and what they are called there.
+    """
+
+    title: ClassVar[str]
+    order: ClassVar[int]
+    curated: ClassVar[Mapping[str, str]] = {}
+
+    @property
+    def name(self) -> str:
+        """That of its folder; also its anchor on the page."""
+        return type(self).__module__.rpartition(".")[2]
+
+    def check(self, plan: Plan) -> None:  # noqa: B027
+        """Raise `ConfigError` for an experiment that the chapter cannot be made of."""
+
+    def measure(self, plan: Plan) -> str:
+        """Keep what an experiment of its own says in the experiment's folder; say it in words."""
+        raise NotImplementedError(f"{self.name} has no experiment of its own")
+
+    @abstractmethod
+    def section(self, context: Context) -> Section | None:
+        """The chapter on a page; None where there is nothing to show."""
+
+    def picture(self, drawn: Path, **options: Any) -> Picture:
+        """A figure with its words from the chapter's own captions."""
+        return Picture.of(drawn, CHAPTERS / self.name / "captions.yaml", **options)
+
+    def draw(self, make: Callable[[], Figure], folder: Path, name: str, **options: Any) -> Picture:
+        """Draw a figure, write it below ``folder``, and give it as a picture."""
+        with styled():
+            save(make(), folder, name)
+        return self.picture(folder / f"{name}.png", **options)
+
+
+def write_table(path: Path, table: pd.DataFrame, **options: Any) -> None:
+    """Put a table into a CSV file, in the place of an earlier one."""
+    with files.replacing(path) as scratch:
+        table.to_csv(scratch, index=False, **options)
+
+
+def write_judgements(path: Path, judgements: Sequence[Judgement]) -> None:
+    """Put judgements into a JSON file, in the place of an earlier one."""
+    records = [judgement.record() for judgement in judgements]
+    files.write_text(path, json.dumps(records, indent=2, ensure_ascii=False))

@@ -1,0 +1,34 @@
+"""The paper's empirical claims, each judged by a rule against the measured runs.
+
+The thresholds of the rules are the paper's numbers where it gives one. A claim's verdict is
+*replicated*, *partly* or *not replicated*, with the measured value beside the paper's and, where it
+is not fully replicated, the datasets, strategies, seeds or rounds at which it fails.
+
+Curves are means over seeds, as in the paper's figures, unless a rule says "every run".
+"""
+
+from pipeline.chapters.base import Chapter, Context, Section, write_judgements
+from pipeline.chapters.claims.rules import claim
+
+# Imported for their claims, in the paper's order.
+from pipeline.chapters.claims import gap, training, generalization, tables, theorems  # isort: skip  # noqa: F401
+
+
+class Claims(Chapter):
+    """The scorecard of a replication."""
+
+    title = "Scorecard"
+    order = 10
+    curated = {"paper/claims.json": "claims.json"}
+
+    def section(self, context: Context) -> Section | None:
+        if not context.scope.is_replication:
+            return None
+        judged = claim.judge_all(context.evidence)
+        write_judgements(context.folder / "claims.json", judged)
+        return Section(judgements=judged)
+
+
+CHAPTER = Claims()
+
+__all__ = ["CHAPTER", "claim"]

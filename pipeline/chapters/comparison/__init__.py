@@ -1,0 +1,111 @@
+"""The page that sets experiments side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pipeline import files
+from pipeline.analysis.curves import SQUARE
+from pipeline.analysis.style import titled
+from pipeline.chapters.comparison.differences import Comparison
+from pipeline.chapters.figures import CHAPTER as FIGURES_CHAPTER
+from pipeline.chapters.figures.draw import draw_all
+from pipeline.report.charts import Charts, bokeh, make_charts
+from pipeline.report.picture import Picture
+from pipeline.report.render import percent
+from pipeline.report.render import render as render_template
+
+FIGURES = ("training", "generalization", "test_errors")
+WORDS = {
+    "mse_train": "training MSE",
+    "mse_test": "test MSE",
+    "mce_train": "training MCE",
+    "mce_test": "test MCE",
+    SQUARE: "debiased test MCE²",
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """The comparison inside one strategy (or of strategies, without a name)."""
+
+    name: str
+    title: str
+    charts: Charts
+    datasets: Sequence[tuple[str, str]]
+    figures: Sequence[Picture]
+    table: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class ComparisonPage:
+    """All that the page shows."""
+
+    title: str
+    lead: str
+    baseline: str
+    parts: Sequence[Part]
+    command: str
+
+
+def make_page(
+    comparison: Comparison,
+    differences: pd.DataFrame,
+    names: Sequence[str],
+    folder: Path,
+    command: str,
+) -> ComparisonPage:
+    """Draw the figures below ``folder`` and put the page together."""
+    parts = []
+    for k, within in enumerate(comparison.withins):
+        runs = comparison.runs(within)
+        if not runs.datasets or len(runs.strategies) < 2:
+            continue  # nothing to set side by side
+        place = folder / "figures" / (files.slug(within.replace(" ", "-")) or "strategies")
+        drawn = draw_all(runs, place, FIGURES)
+        some = differences[differences["strategy"] == within]
+        parts.append(
+            Part(
+                name=f"part{k}",
+                title=titled(within) if within else "",
+                charts=make_charts(runs, prefix=f"part{k}-"),
+                datasets=[(f"part{k}-{d}", runs.titles[d]) for d in runs.datasets],
+                figures=[FIGURES_CHAPTER.picture(place / f"{name}.png") for name in drawn],
+                table=pd.DataFrame([_row(runs.titles, r) for r in some.to_dict("records")]),
+            )
+        )
+    what = "settings" if comparison.withins != [""] else "strategies"
+    lead = (
+        f"{len(comparison.variants)} {what} on the same splits. Differences are paired over seeds; "
+        "intervals respect that splits of one table overlap. A difference whose interval holds 0 "
+        "is none that these runs could show."
+    )
+    return ComparisonPage(" beside ".join(names), lead, comparison.baseline, parts, command)
+
+
+def render(page: ComparisonPage) -> str:
+    """The page as HTML that needs no network."""
+    return render_template("comparison/page.html", page=page, bokeh=bokeh())
+
+
+def _row(titles: Mapping[str, str], r: Mapping[Any, Any]) -> dict[str, str]:
+    values = np.array([r["difference"], r["low"], r["high"]])
+    if r["measure"] == SQUARE or not r["baseline"]:  # no share of what may be zero or negative
+        difference, low, high = (f"{v:+.3g}".replace("-", "−") for v in values)
+    else:
+        difference, low, high = (percent(v / r["baseline"]) for v in values)
+    return {
+        "Dataset": titles[r["dataset"]],
+        "Setting": r["variant"],
+        "Error at the end": WORDS[r["measure"]],
+        "Baseline": f"{r['baseline']:.4g}".replace("-", "−"),
+        "Here": f"{r['mean']:.4g}".replace("-", "−"),
+        "Difference": difference,
+        "95 % interval": f"{low} to {high}",
+    }

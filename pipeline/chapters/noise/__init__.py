@@ -1,0 +1,87 @@
+"""Is there anything to calibrate? The test MCE against its noise floor, before and after."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from pipeline.analysis.curves import FLOOR, SQUARE, corrected_error
+from pipeline.analysis.evidence import Evidence
+from pipeline.boosting.audit import signed_root
+from pipeline.chapters.base import Chapter, Context, Section, write_table
+
+P_VALUE = "mce_p_test"
+
+
+class Noise(Chapter):
+    """The test error beside what a perfect predictor would show on a sample of this size."""
+
+    title = "Is there anything to calibrate?"
+    order = 40
+    curated = {"paper/noise.csv": "noise.csv"}
+
+    def section(self, context: Context) -> Section:
+        evidence = context.evidence
+        noise = noise_table(evidence)
+        write_table(context.folder / "noise.csv", noise)
+        share = noise["significant_splits"]
+        shown = pd.DataFrame(
+            {
+                "Dataset": noise["dataset"],
+                "Moment": noise["moment"] + " (round " + noise["round"].astype(str) + ")",
+                "Plug-in MCE": noise["mce"].map("{:.3g}".format),
+                "Floor": noise["floor"].map("{:.3g}".format),
+                "Debiased": noise["debiased"].map("{:.3g}".format),
+                "Interval": noise["low"].map("{:.3g}".format)
+                + " to "
+                + noise["high"].map("{:.3g}".format),
+                "Significant splits": share.map("{:.0%}".format).where(
+                    share.notna(), "not recorded"
+                ),
+            }
+        )
+        return Section({"strategy": evidence.looks[evidence.base].label, "table": shown})
+
+
+CHAPTER = Noise()
+
+
+def noise_table(evidence: Evidence) -> pd.DataFrame:
+    """Plug-in error, floor and debiased error (signed roots of means over splits) of `Runs.base`.
+
+    At the start, at the round with the smallest debiased square, and at the end. ``low`` and
+    ``high`` are mean ± 2 standard errors that respect overlapping splits, as signed roots;
+    ``significant_splits`` is the share of splits whose own p-value is below 5 %, where recorded.
+    """
+    rows, strategy = [], evidence.base
+    for dataset in evidence.datasets:
+        squares = evidence.curves(dataset, strategy, SQUARE)
+        mean, error = squares.mean(axis=0), corrected_error(squares, evidence.test_share(dataset))
+        best = int(mean.argmin())
+        for moment, t in (("start", 0), ("best", best), ("end", evidence.n_rounds)):
+            mce, floor = (evidence.curves(dataset, strategy, c)[:, t] for c in ("mce_test", FLOOR))
+            rows.append(
+                {
+                    "dataset": evidence.titles[dataset],
+                    "moment": moment,
+                    "round": t,
+                    "mce": _root_mean_square(mce),
+                    "floor": _root_mean_square(floor),
+                    "debiased": signed_root(mean[t]),
+                    "low": signed_root(mean[t] - 2 * error[t]),
+                    "high": signed_root(mean[t] + 2 * error[t]),
+                    "significant_splits": _significant(evidence, dataset, strategy, t),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _root_mean_square(values: np.ndarray) -> float:
+    return float(np.sqrt(np.square(values).mean()))
+
+
+def _significant(evidence: Evidence, dataset: str, strategy: str, t: int) -> float:
+    if P_VALUE not in evidence.rounds:
+        return np.nan
+    p = evidence.curves(dataset, strategy, P_VALUE)[:, t]
+    return float((p < 0.05).mean()) if np.isfinite(p).all() else np.nan

@@ -1,0 +1,337 @@
+"""Practice: does correcting a model help, against what, when, and with which settings?"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pipeline.analysis.style import plain
+from pipeline.boosting.peers.algorithm import estimator_defaults
+from pipeline.chapters.base import Chapter, Context, Section, write_table
+from pipeline.chapters.practice import figures, settings
+from pipeline.chapters.practice import table as tables
+from pipeline.chapters.practice.effects import (
+    BASE,
+    BEST_ROUND,
+    by_situation,
+    changes,
+    mean_change,
+    other_measures,
+    overall,
+    ranks,
+    with_bounds,
+)
+from pipeline.chapters.practice.findings import Compared, finding
+from pipeline.report.place import report_folder
+from pipeline.report.render import percent
+from pipeline.runs.kinds.corrections.run import CAUTIOUS, LAST, ORACLE
+from pipeline.runs.plan import Plan
+
+log = logging.getLogger("pipeline")
+
+# The experiments that the chapter is made from.
+NAME, TUNED = "practice", "practice_tuned"
+SETTINGS, DEFAULTS = "practice_settings", "practice_defaults"
+CHANGES_FILE = "practice_changes.csv"
+
+Found = tuple[pd.DataFrame, tables.Labels]
+
+
+class Practice(Chapter):
+    """Corrections of a model compared on held-out rows."""
+
+    title = "Practice: does it help, against whom, and when?"
+    order = 70
+    curated = {
+        f"paper/{CHANGES_FILE}": CHANGES_FILE,
+        **{f"{e}/{tables.FILE}": f"{e}.parquet" for e in (NAME, TUNED, SETTINGS, DEFAULTS)},
+        **{
+            f"paper/figures/{name}.{kind}": f"figures/{name}.{kind}"
+            for name in (figures.EFFECTS, figures.RANKS, figures.SETTINGS)
+            for kind in ("png", "pdf")
+        },
+    }
+
+    def measure(self, plan: Plan) -> str:
+        runs, folder = tables.collect(plan), report_folder(plan)
+        file = tables.write(runs, folder)
+        tables.Labels.of(plan).write(folder)
+        if BASE in set(runs["method"]):
+            _write_changes(runs, folder)
+        return f"{_summary(plan, runs)}table: {file}"
+
+    def section(self, context: Context) -> Section | None:
+        if not context.scope.is_replication:
+            return None
+        found = _read(context.results(NAME))
+        if found is None or not _is_whole(found[0]):
+            return None
+        runs, labels = found
+        others = {name: _read(context.results(name)) for name in (TUNED, SETTINGS, DEFAULTS)}
+        defaults = others[DEFAULTS]
+        chosen_on = [] if defaults is None else list(defaults[0]["dataset"].drop_duplicates())
+        compared = Compared.of(runs, [str(name) for name in chosen_on], labels.tables)
+        changed, names, folder = compared.changed, _names(labels), context.folder / "figures"
+        ranked = changed[~changed["method"].str.endswith(BEST_ROUND)]
+        printed, situations = plain(names), plain(labels.situations)
+        drawn = [
+            self.draw(
+                lambda: figures.draw_effects(changed, printed, situations), folder, figures.EFFECTS
+            ),
+            self.draw(lambda: figures.draw_ranks(ranked, printed), folder, figures.RANKS),
+        ]
+        _write_changes(runs, context.folder)
+        content: dict[str, Any] = {
+            "n_runs": len(runs[["dataset", "situation", "method", "seed"]].drop_duplicates()),
+            "n_cells": len(runs[["dataset", "situation"]].drop_duplicates()),
+            "n_seeds": runs["seed"].nunique(),
+            "failed": int((runs["failed"] != "").sum()),
+            "critical": f"{ranks(ranked)[1]:.1f}",
+            "situations": _situations(changed, labels),
+            "methods": _methods(runs, changed, names),
+            "datasets": [_dataset(changed, runs, labels, d) for d in labels.datasets],
+            "paper": _papers_forest(changed, runs, labels),
+            "settings": self._settings(others[SETTINGS], defaults, folder),
+            "tuned": _tuned(others[TUNED], runs),
+        }
+        return Section(content, finding.judge_all(compared), drawn)
+
+    def _settings(
+        self, found: Found | None, defaults: Found | None, folder: Path
+    ) -> dict[str, Any] | None:
+        """What the study of settings shows.
+
+        ends : the change of the loss by how rounds end.  spread : by how much the levels of other
+        settings differ in rounds that are stopped.  own_rows : the loss by where predictions of the
+        model's own rows come from, against in-sample ones.  pairs : interactions that count.
+        chosen : the defaults that the rule chose; ``kept`` if the estimators have them.
+        """
+        if found is None or defaults is None:
+            return None
+        runs, labels = found
+        measured = settings.ratios(runs)
+        ends = measured.groupby("rule")["log"].mean()
+        pairs = settings.effects(measured).interactions.head(4)
+        tried, ours = settings.candidates(defaults[0]), estimator_defaults()
+        best = settings.chosen(tried)
+        return {
+            "figure": self.draw(
+                lambda: figures.draw_settings(measured, settings.FACTORS), folder, figures.SETTINGS
+            ),
+            "ends": "; ".join(
+                f"{title} {percent(float(np.expm1(ends[rule])))}"
+                for rule, title in settings.ENDS.items()
+            ),
+            "spread": _spread(measured.loc[measured["rule"] != LAST]),
+            "own_rows": _own_rows(measured.loc[measured["rule"] == CAUTIOUS], labels),
+            "pairs": ", ".join(
+                f"{settings.TITLES[str(r['first'])]} × {settings.TITLES[str(r['second'])]} "
+                f"({float(r['share']):.0%})"
+                for _, r in pairs.iterrows()
+            ),
+            "n_runs": len(runs) // runs["rule"].nunique(),
+            "tried": _tried(tried),
+            "chosen": ", ".join(f"{name} = {value:g}" for name, value in best.items()),
+            "kept": all(ours[name] == value for name, value in best.items()),
+            "chosen_on": ", ".join(defaults[1].datasets.values()),
+        }
+
+
+CHAPTER = Practice()
+
+
+def _summary(plan: Plan, runs: pd.DataFrame) -> str:
+    """For a terminal: the defaults that were tried, or methods by what they gain."""
+    if set(settings.OPTIONS) <= set(runs.columns):
+        tried = settings.candidates(runs)
+        table = tried.to_string(index=False, float_format=lambda v: f"{v:.4g}")
+        return f"{table}\nchosen: {settings.chosen(tried)}\n"
+    if plan.config.experiment.further or BASE not in set(runs["method"]):
+        return ""
+    labels = tables.Labels.of(plan).methods
+    found = sorted(overall(changes(with_bounds(runs))).items(), key=lambda item: item[1].change)
+    lines = [
+        f"  {labels.get(name, name):<32} {percent(row.change):>9}   worst "
+        f"{percent(row.worst):>9} ({row.worst_cell})"
+        + (f", {row.failed} runs failed" if row.failed else "")
+        for name, row in found
+    ]
+    head = "change of the mean test loss against the model as it is, over all cells"
+    return "\n".join([head, *lines, ""])
+
+
+def _write_changes(runs: pd.DataFrame, folder: Path) -> None:
+    """The change of every method in every cell, with its interval."""
+    write_table(folder / CHANGES_FILE, changes(with_bounds(runs)), float_format="%.6g")
+
+
+def _read(folder: Path) -> Found | None:
+    runs, labels = tables.read(folder / tables.FILE), tables.Labels.read(folder)
+    if runs is None or labels is None:
+        if (folder / tables.FILE).is_file():
+            log.warning("%s cannot be read: stage=reproduce makes it anew", folder / tables.FILE)
+        return None
+    return runs, labels
+
+
+def _is_whole(runs: pd.DataFrame) -> bool:
+    """Whether there is a model as it is to hold others against."""
+    if BASE in set(runs["method"]):
+        return True
+    log.warning("a table of corrections without method=%s has no chapter", BASE)
+    return False
+
+
+def _names(labels: tables.Labels) -> dict[str, str]:
+    """Names of methods, with those of best rounds."""
+    best = {f"{m}, {BEST_ROUND}": f"{t}, {BEST_ROUND}" for m, t in labels.methods.items()}
+    return {**labels.methods, **best}
+
+
+def _situations(changed: pd.DataFrame, labels: tables.Labels) -> pd.DataFrame:
+    """What helps where, from the situation in which our defaults gain most."""
+    grid = by_situation(changed)
+    wanted = ("ours", "mcgrad", "residual", "lightgbm", "group_shift", "unit_stopped", "unit")
+    shown = [m for m in wanted if m in grid.index]
+    table = grid.T.sort_values("ours") if "ours" in grid.index else grid.T
+    table = table[shown].rename(columns=dict(labels.methods), index=dict(labels.situations))
+    return table.map(percent).rename_axis("Situation").reset_index()
+
+
+def _methods(runs: pd.DataFrame, changed: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    measures = other_measures(with_bounds(runs))
+    rows = []
+    for name, row in sorted(overall(changed).items(), key=lambda item: item[1].change):
+        more = measures.loc[[name]].iloc[0].astype(float).to_dict()
+        bound = name.endswith(BEST_ROUND)
+        rows.append(
+            {
+                "Method": names.get(name, name) + (f" ({row.failed} failed)" if row.failed else ""),
+                "Mean change, %": percent(row.change).removesuffix(" %"),
+                "Worst cell, %": percent(row.worst).removesuffix(" %"),
+                "Surely better": f"{row.helped:.0%}",
+                "Surely worse": f"{row.harmed:.0%}",
+                "MCE² left": f"{more['mce']:.2f}",
+                "Calibration² left": f"{more['calibration']:.2f}",
+                "Miscalibrated": f"{more['significant']:.0%}",
+                "Worst group": f"{more['group_bias']:.3f}",
+                "Worst segment": f"{more['segment_bias']:.3f}",
+                "Rounds or trees": f"{more['rounds']:.3g}",
+                "CPU s": "" if bound else f"{more['cpu_seconds']:.2g}",
+                "MB": "" if bound else f"{more['peak_mb']:.0f}",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _dataset(
+    changed: pd.DataFrame, runs: pd.DataFrame, labels: tables.Labels, dataset: str
+) -> tuple[str, str, pd.DataFrame]:
+    """A dataset's title, a note and its changes by method and situation."""
+    cells = changed[(changed["dataset"] == dataset) & (changed["method"] != BASE)]
+    sizes = runs[runs["dataset"] == dataset].iloc[0]
+    texts = cells.assign(
+        text=[
+            f"{percent(change)} [{100 * low:.1f}, {100 * high:.1f}]".replace("-", "−")
+            for change, low, high in zip(cells["change"], cells["low"], cells["high"], strict=True)
+        ]
+    )
+    table = texts.pivot_table(
+        index="method", columns="situation", values="text", aggfunc="first", sort=False
+    )
+    table = table[[s for s in labels.situations if s in table]]
+    table = table.rename(index=_names(labels), columns=dict(labels.situations))
+    note = (
+        f"{int(sizes['n_correct'])} rows to correct on (of the first situation), "
+        f"{int(sizes['n_validation'])} validation rows, {int(sizes['n_test'])} test rows."
+    )
+    return labels.datasets[dataset], note, table.rename_axis("Method").reset_index()
+
+
+def _papers_forest(
+    changed: pd.DataFrame, runs: pd.DataFrame, labels: tables.Labels
+) -> pd.DataFrame:
+    """The paper's forest on each table: twenty rounds, the best round, stopped, a new model."""
+    cells = changed[changed["situation"] == "forest"]
+    wanted = {
+        "unit": "Unit, 20 rounds",
+        f"unit, {BEST_ROUND}": "Unit, best round",
+        "unit_stopped": "Unit, stopped",
+        "ours": "Our defaults",
+        "lightgbm": "New LightGBM",
+    }
+    best = runs[(runs["situation"] == "forest") & (runs["method"] == "unit")]
+    best = best[best["rule"] == ORACLE]
+    rows = []
+    for dataset, title in labels.datasets.items():
+        one = cells[cells["dataset"] == dataset].set_index("method")["change"].to_dict()
+        rounds = best.loc[best["dataset"] == dataset, "rounds"]
+        if set(wanted) <= set(one) and not rounds.empty:
+            gains = {head: percent(float(one[m])) for m, head in wanted.items()}
+            rows.append({"Table": title, **gains, "Median best round": f"{rounds.median():g}"})
+    return pd.DataFrame(rows)
+
+
+def _tried(tried: pd.DataFrame) -> pd.DataFrame:
+    """The defaults that were tried, as people read them."""
+    heads = {"eta": "η", "n_trees": "Trees", "max_depth": "Depth", "n_iter_no_change": "Patience"}
+    shown = tried[list(heads)].map("{:g}".format).rename(columns=heads)
+    return shown.assign(
+        **{"Mean change": tried["mean"].map(percent), "Worst cell": tried["worst"].map(percent)}
+    )
+
+
+def _spread(stopped: pd.DataFrame) -> str:
+    """By how much the levels of each setting differ, the largest first."""
+    levels = settings.effects(stopped).levels
+    ranges = {
+        str(factor): 100 * float(np.ptp(np.expm1(part["effect"].to_numpy(float))))
+        for factor, part in levels.groupby("factor", sort=False)
+    }
+    ordered = sorted(ranges.items(), key=lambda item: -item[1])
+    return ", ".join(f"{settings.TITLES[name]} {value:.1f}" for name, value in ordered)
+
+
+def _own_rows(stopped: pd.DataFrame, labels: tables.Labels) -> str:
+    """Where the predictions of a forest's own rows come from, against in-sample ones."""
+    first, *others = [s for s in labels.situations if s.startswith("forest")]
+    means = stopped.groupby(["situation", "dataset"])["log"].mean()
+    return ", ".join(
+        f"{labels.situations[name]} {percent(float(np.expm1((means[name] - means[first]).mean())))}"
+        for name in others
+    )
+
+
+def _tuned(found: Found | None, runs: pd.DataFrame) -> dict[str, Any] | None:
+    """Each tuned method beside its defaults, on the same cells and seeds."""
+    if found is None:
+        return None
+    tuned, labels = found
+    case = ["dataset", "situation", "seed"]
+    cells = pd.MultiIndex.from_frame(tuned[case].drop_duplicates())
+    same = tables.own_rows(runs[pd.MultiIndex.from_frame(runs[case]).isin(cells)])
+    with_defaults = changes(same)
+    rows = []
+    for name, row in overall(changes(tables.own_rows(tuned))).items():
+        if name == BASE:
+            continue
+        base = {"unit_tuned": "unit_stopped"}.get(name, name.removesuffix("_tuned"))
+        before = with_defaults[with_defaults["method"] == base]
+        rows.append(
+            {
+                "Method": labels.methods.get(name, name).removesuffix(", tuned"),
+                "Defaults": percent(mean_change(before)) if len(before) else "",
+                "Tuned": percent(row.change),
+                "Tuned, worst cell": f"{percent(row.worst)} ({row.worst_cell})",
+            }
+        )
+    note = (
+        f"{len(labels.datasets)} tables, {len(labels.situations)} situations "
+        f"({', '.join(labels.situations.values())}), {tuned['seed'].nunique()} seeds"
+    )
+    return {"table": pd.DataFrame(rows), "note": note}

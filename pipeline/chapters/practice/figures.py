@@ -1,0 +1,131 @@
+"""Figures of corrections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.colors import TwoSlopeNorm
+from matplotlib.figure import Figure
+
+from pipeline.analysis.style import BLUE, GREEN, ORANGE, RED
+from pipeline.chapters.practice import settings
+from pipeline.chapters.practice.effects import by_situation, overall, ranks
+from pipeline.report.render import percent
+from pipeline.runs.kinds.corrections.run import LAST
+
+EFFECTS, RANKS, SETTINGS = "practice", "practice_ranks", "practice_settings"
+CLIPPED = 0.5  # changes beyond this have the same colour
+
+
+def draw_effects(
+    changed: pd.DataFrame, methods: Mapping[str, str], situations: Mapping[str, str]
+) -> Figure:
+    """Methods × situations, coloured by the mean change of the test loss; best methods first."""
+    grid = by_situation(changed)
+    found = sorted(overall(changed).items(), key=lambda item: item[1].change)
+    grid = grid.loc[[name for name, _ in found], [s for s in situations if s in grid]]
+    last = np.array([[row.change, row.worst] for _, row in found])
+    table = np.column_stack([grid.to_numpy(), last])
+    heads = [*(_wrapped(situations[str(s)]) for s in grid), "all", "worst\ncell"]
+    figure = Figure(figsize=(1.6 + 0.82 * len(heads), 1.1 + 0.27 * len(grid)), layout="constrained")
+    axes = figure.subplots()
+    norm = TwoSlopeNorm(0.0, -CLIPPED, CLIPPED)
+    axes.imshow(np.clip(table, -CLIPPED, CLIPPED), cmap="RdBu_r", norm=norm, aspect="auto")
+    for (i, j), value in np.ndenumerate(table):
+        text = "" if np.isnan(value) else _short(value)
+        colour = "white" if abs(value) > 0.6 * CLIPPED else "black"
+        axes.text(j, i, text, ha="center", va="center", color=colour, fontsize=8)
+    axes.set_xticks(range(len(heads)), heads, fontsize=8)
+    axes.set_yticks(
+        range(len(grid)), [methods.get(str(m), str(m)) for m in grid.index], fontsize=8.5
+    )
+    axes.xaxis.tick_top()
+    axes.set_title("Change of the mean test loss, %", loc="left", fontsize=9.5)
+    axes.axvline(len(heads) - 2.5, color="white", linewidth=3)
+    axes.tick_params(length=0)
+    axes.grid(False)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    return figure
+
+
+def draw_ranks(changed: pd.DataFrame, methods: Mapping[str, str]) -> Figure:
+    """Mean ranks on a line, with the critical difference between two methods."""
+    means, critical = ranks(changed)
+    figure = Figure(figsize=(7.2, 0.8 + 0.25 * len(means)), layout="constrained")
+    axes = figure.subplots()
+    places = np.arange(len(means))[::-1]
+    axes.hlines(places, 1, means.to_numpy(), color="#cccccc", linewidth=1)
+    axes.plot(means.to_numpy(), places, "o", color=BLUE, markersize=6)
+    best = float(means.iloc[0])
+    axes.axvspan(best, best + critical, color=GREEN, alpha=0.12, linewidth=0)
+    for place, value in zip(places, means, strict=True):
+        axes.annotate(
+            f"{value:.1f}", (value, place), (6, -3), textcoords="offset points", fontsize=8
+        )
+    axes.set_yticks(places, [methods.get(str(m), str(m)) for m in means.index], fontsize=8.5)
+    axes.set(xlabel="mean rank of the mean test loss (1 is best)", xlim=(1, len(means) + 0.5))
+    axes.grid(axis="y", visible=False)
+    return figure
+
+
+def draw_settings(runs: pd.DataFrame, factors: Sequence[str]) -> Figure:
+    """Each factor's effect on the test loss, stopped rounds apart from twenty."""
+    twenty = runs["rule"] == LAST
+    wanted = [f for f in factors if f != "rule"]
+    figure = Figure(figsize=(2.0 * len(wanted), 4.4), layout="constrained")
+    axes = figure.subplots(2, len(wanted), sharey="row")
+    parts: Sequence[tuple[str, pd.DataFrame, str, Sequence[str]]] = (
+        ("after 20 rounds", runs.loc[twenty], RED, wanted),
+        ("stopped", runs.loc[~twenty], BLUE, ["rule", *wanted]),
+    )
+    for row, (title, part, colour, used) in enumerate(parts):
+        levels = settings.effects(part, used).levels
+        for column, factor in enumerate(wanted):
+            _draw_factor(axes[row, column], levels[levels["factor"] == factor], colour)
+            if row == 0:
+                axes[row, column].set_title(settings.TITLES[factor])
+        axes[row, 0].set_ylabel(f"{title}:\nchange of the test loss, %")
+    return figure
+
+
+def _draw_factor(axes: Any, levels: pd.DataFrame, colour: str) -> None:
+    values = 100 * np.expm1(levels[["effect", "low", "high"]].to_numpy(float))
+    at = np.arange(len(levels))
+    below, above = values[:, 0] - values[:, 1], values[:, 2] - values[:, 0]
+    axes.errorbar(at, values[:, 0], yerr=[below, above], color=colour, marker="o", capsize=2)
+    axes.set_xticks(at, [_level(v) for v in levels["level"]])
+    axes.set_xlim(-0.5, len(levels) - 0.5)
+    axes.axhline(0, color=ORANGE, linewidth=0.8, linestyle=":")
+
+
+def _level(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    number = float(value)  # type: ignore[arg-type]
+    return "1 %" if number == 0.01 else f"{number:g}"
+
+
+def _wrapped(title: str) -> str:
+    """A title in lines of about a dozen letters."""
+    lines = [""]
+    for word in title.split():
+        joined = f"{lines[-1]} {word}".strip()
+        if len(joined) > 11 and lines[-1]:
+            lines.append(word)
+        else:
+            lines[-1] = joined
+    return "\n".join(lines)
+
+
+def _short(change: float) -> str:
+    if change > 1:
+        return f"×{1 + change:.1f}"
+    return (
+        percent(change).removesuffix(" %")
+        if abs(change) < 0.0995
+        else f"{100 * change:+.0f}".replace("-", "−")
+    )

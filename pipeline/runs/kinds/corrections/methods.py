@@ -1,0 +1,84 @@
+"""The method that a config describes, with the options it is tuned over."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from pipeline.boosting.peers import METHODS, Corrected, Method
+from pipeline.config import schema
+from pipeline.errors import ConfigError
+from pipeline.runs.kinds.corrections.cases import Case
+
+NEEDS = {"lightgbm": "lightgbm", "one_shot": "lightgbm", "mcgrad": "mcgrad"}
+EXTRAS = {"lightgbm": "lightgbm", "mcgrad": "peers"}
+
+
+def candidates(config: schema.Method, *, in_sample: bool = False) -> list[Method]:
+    """Every combination of options to try; raises `ConfigError` about one that cannot be.
+
+    in_sample : the model was fitted to the rows that it is corrected on.
+    """
+    if config.kind not in METHODS:
+        raise ConfigError(f"method.kind={config.kind}: must be one of {', '.join(METHODS)}")
+    if config.kind in NEEDS:
+        require_package(NEEDS[config.kind], f"method={config.name}")
+    return [_made(config, options, in_sample) for options in _combinations(config)]
+
+
+def require_package(package: str, what: str) -> None:
+    """Raise `ConfigError` if an optional package is not installed."""
+    if find_spec(package) is None:
+        raise ConfigError(
+            f"{what}: needs the extra {EXTRAS[package]!r}: "
+            f"pip install -c requirements.lock -e '.[{EXTRAS[package]}]'"
+        )
+
+
+def _combinations(config: schema.Method) -> Iterator[Mapping[str, object]]:
+    for values in itertools.product(*config.tuning.values()):
+        yield {**config.options, **dict(zip(config.tuning, values, strict=True))}
+
+
+def _made(config: schema.Method, options: Mapping[str, object], in_sample: bool) -> Method:
+    kind = METHODS[config.kind]
+    known = list(getattr(kind, "__dataclass_fields__", {}))
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        allowed = f"it has {', '.join(known)}" if known else "it has none"
+        raise ConfigError(f"method.options: {config.name} has no option {unknown[0]}; {allowed}")
+    extra = {"in_sample": True} if in_sample and "in_sample" in known else {}
+    try:
+        return kind(**options, **extra)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"method.options: {config.name}: {error}") from None
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A fitted method, the options that it was given or that were chosen, and whether validation
+    rows were kept apart.
+    """
+
+    fitted: Corrected
+    options: Mapping[str, object]
+    validated: bool
+
+
+def correct(config: schema.Config, case: Case) -> Correction:
+    """Correct a case by a config's method."""
+    methods = candidates(config.method, in_sample=config.situation.is_in_sample)
+    chosen = 0
+    if len(methods) > 1:
+        losses = []
+        for method in methods:
+            fitted = method.fit(case.correct, case.validation, config.seed)
+            losses.append(case.validation.loss(fitted.predict(case.validation)))
+        chosen = min(range(len(losses)), key=losses.__getitem__)
+    method = methods[chosen]
+    options = list(_combinations(config.method))[chosen]
+    sample = case.correct if method.validates else case.correct + case.validation
+    fitted = method.fit(sample, case.validation, config.seed)
+    return Correction(fitted, options, method.validates)

@@ -1,0 +1,145 @@
+"""One correction: a method corrects the model of a case, and the result is measured."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pipeline.boosting.arrays import Floats
+from pipeline.boosting.peers.base import Corrected
+from pipeline.config.schema import Config
+from pipeline.datasets.design import Design
+from pipeline.errors import UserError
+from pipeline.runs.keys import audit_seed
+from pipeline.runs.kinds.base import Run, record_of
+from pipeline.runs.kinds.corrections.cases import Case, make_case
+from pipeline.runs.kinds.corrections.measures import NUMBERS, Measures
+from pipeline.runs.kinds.corrections.methods import Correction, correct
+
+OWN = "own"  # what the method itself ends with
+ORACLE = "oracle"  # its round with the smallest test loss, which nobody can know
+# Other ways to end the same rounds: before the first, after the last, by the loss on validation
+# rows, and by that if it is better than the start's by more than a standard error.
+START, LAST, VALIDATED, CAUTIOUS = "start", "last", "validated", "cautious"
+
+
+@dataclass
+class Ground:
+    """What the methods of one (dataset, situation, seed) share."""
+
+    case: Case
+    measures: Measures
+    data_sha256: str
+
+    @classmethod
+    def of(cls, config: Config, design: Design) -> Ground:
+        """For a config's dataset, situation and seed."""
+        case = make_case(config, design)
+        seed = audit_seed(config.dataset.label, config.seed)
+        audit = config.audit
+        return cls(case, Measures(case, audit.trees, audit.depth, seed), design.data_sha256)
+
+
+def run(config: Config, ground: Ground) -> Run:
+    """Correct, predict and measure; a method that fails has failed, which is a result."""
+    case = ground.case
+    started, before, meter = time.perf_counter(), time.process_time(), _Memory()
+    failed, rows, options = "", [], {}
+    try:
+        correction = correct(config, case)
+        own = correction.fitted.predict(case.test)
+        spent = {"cpu_seconds": time.process_time() - before, "peak_mb": meter.peak()}
+        rows = list(_rows(correction, own, ground, spent))
+        options = dict(correction.options)
+    except (UserError, ImportError, MemoryError, OSError):
+        raise  # of where it runs, not of the method
+    except Exception as error:  # of whoever wrote the method
+        failed = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        rows = [{"rule": OWN, "rounds": -1, **dict.fromkeys(NUMBERS, np.nan)}]
+    names = {
+        "dataset": config.dataset.label,
+        "situation": config.situation.name,
+        "method": config.method.name,
+        "seed": config.seed,
+    }
+    table = pd.DataFrame([{**names, **row, "failed": failed} for row in rows])
+    sizes = {
+        "n_correct": len(case.correct),
+        "n_validation": len(case.validation),
+        "n_test": len(case.test),
+        "n_features": case.test.X.shape[1],
+    }
+    seconds = time.perf_counter() - started
+    record = record_of(
+        config, ground.data_sha256, seconds, sizes, chosen=json.loads(json.dumps(options))
+    )
+    return Run(table, record, failed or f"test loss {rows[0]['loss']:.4g}")
+
+
+def _rows(
+    correction: Correction, own: Floats, ground: Ground, spent: dict[str, float]
+) -> Iterator[dict[str, Any]]:
+    """A row for the method's own end and, where it has rounds, for other ways to end them."""
+    case, fitted = ground.case, correction.fitted
+    _require_finite(own)
+    measured = {fitted.rounds: ground.measures.of(own)}
+    yield {"rule": OWN, "rounds": fitted.rounds, **measured[fitted.rounds], **spent}
+    if fitted.stages is None:
+        return
+    stages = list(fitted.stages(case.test))
+    for rule, t in _ends(fitted, correction.validated, case, stages).items():
+        if t not in measured:
+            measured[t] = ground.measures.of(stages[t], segments=rule == ORACLE)
+        yield {"rule": rule, "rounds": t, **measured[t], **spent}
+
+
+def _ends(fitted: Corrected, validated: bool, case: Case, stages: list[Floats]) -> dict[str, int]:
+    """The round at which each rule ends."""
+    ends = {ORACLE: int(np.argmin([case.test.loss(f) for f in stages])), START: 0}
+    if not validated or fitted.stages is None:
+        return ends
+    looked_at = list(fitted.stages(case.validation))
+    losses = [case.validation.losses(f) for f in looked_at]
+    best = int(np.argmin([loss.mean() for loss in losses]))
+    gain = losses[0] - losses[best]
+    sure = gain.mean() > gain.std() / np.sqrt(len(gain))
+    later = {LAST: len(stages) - 1, VALIDATED: best, CAUTIOUS: best if sure else 0}
+    return ends | later
+
+
+def _require_finite(f: Floats) -> None:
+    if not np.isfinite(f).all():
+        raise ValueError("predicts NaN or infinity")
+
+
+class _Memory:
+    """The most memory that this process took since, beyond what it had; NaN where unknown."""
+
+    def __init__(self) -> None:
+        self._before = np.nan
+        # What was freed is given back first, or memory that is used again would not be seen.
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
+        with contextlib.suppress(OSError):  # Linux lets the mark be reset
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+            self._before = _status("VmRSS")
+
+    def peak(self) -> float:
+        """In megabytes."""
+        return float(_status("VmHWM") - self._before) if self._before == self._before else np.nan
+
+
+def _status(name: str) -> float:
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) / 1024
+    return np.nan

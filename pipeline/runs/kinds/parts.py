@@ -1,0 +1,240 @@
+"""Rounds of Algorithm 1 on a table in parts: those of `DistributedFit` as rows.
+
+All training rows count in losses, weights and gaps; what is said of held-out rows, and all of the
+audit, is of a random sample of about ``audit.rows`` rows of each side.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pipeline.boosting.algorithm import mean_squared_error
+from pipeline.boosting.audit import Auditor
+from pipeline.boosting.distributed.checkpoint import Checkpoint
+from pipeline.boosting.distributed.fit import (
+    DistributedFit,
+    DistributedStep,
+    FitSettings,
+    Holders,
+    ShardsLost,
+)
+from pipeline.boosting.distributed.initial import FOREST
+from pipeline.boosting.distributed.local import InThisProcess
+from pipeline.boosting.distributed.parts import Table, Unfit
+from pipeline.boosting.engines.base import TreeSettings
+from pipeline.boosting.engines.lightgbm import Bins
+from pipeline.config.schema import Config, Custom, Dataset, Lightgbm
+from pipeline.datasets.library import Library
+from pipeline.errors import ConfigError, DataError, UserError
+from pipeline.runs.engines import engine_of
+from pipeline.runs.keys import Key, audit_seed, key_hash, run_key, seeds
+from pipeline.runs.kinds.base import Kind, OnRound, Row, Run, Setting, record_of
+from pipeline.runs.kinds.rounds import AUDIT_IN_TREES, audit_rows, round_row, rounds_run
+from pipeline.runs.strategies import rescaling_of
+
+log = logging.getLogger("pipeline")
+
+
+def run(config: Config, table: Table, data_sha256: str, checkpoint: Path, on_round: OnRound) -> Run:
+    """Fit and record the rounds, each of which is kept in ``checkpoint``."""
+    started = time.perf_counter()
+    rows: list[Row] = []
+    try:
+        with holders_of(config, checkpoint) as holders:
+            fit = DistributedFit(table, holders, settings_of(config), checkpoint, log.info)
+            measured = _Measured(config, fit)
+            for step in fit.run():
+                rows.append(measured.row(step))
+                on_round(rows[-1])
+                _tell(step.t, config.boosting.rounds, table.n_rows, measured.since_start())
+            seconds = time.perf_counter() - started
+            record = record_of(config, data_sha256, seconds, _sizes(fit), seeds=seeds(config))
+    except Unfit as error:
+        raise DataError(f"{config.dataset.label}: {error}") from None
+    except ShardsLost as error:
+        raise UserError(
+            f"grid.scheduler={config.grid.scheduler}: the cluster lost shards again and again "
+            f"({error}); rounds are kept, and the same command goes on"
+        ) from None
+    return rounds_run(rows, record)
+
+
+def settings_of(config: Config) -> FitSettings:
+    """The fit that a config describes."""
+    boosting, engine, initial = config.boosting, config.engine, config.initial
+    assert isinstance(engine, Lightgbm)
+    trees = TreeSettings(
+        boosting.trees, boosting.max_depth, boosting.learning_rate, engine.min_rows_in_leaf
+    )
+    return FitSettings(
+        n_rounds=boosting.rounds,
+        eta=boosting.eta,
+        rescaling=rescaling_of(config.strategy),
+        trees=trees,
+        bins=Bins(engine.bins, engine.min_rows_in_bin),
+        initial="forest" if config.dataset.prediction is None else "given",
+        forest=TreeSettings(initial.trees, initial.max_depth, subsample=FOREST.subsample),
+        held_out=config.dataset.test_size,
+        sample=config.audit.rows,
+        seed=config.seed,
+    )
+
+
+@contextmanager
+def holders_of(config: Config, checkpoint: Path) -> Iterator[Holders]:
+    """Whoever holds the shards: this process, or the workers of a cluster."""
+    engine = config.engine
+    assert isinstance(engine, Lightgbm)
+    if not config.grid.on_dask:
+        with InThisProcess(engine.threads, checkpoint) as holder:
+            yield holder
+        return
+    from pipeline.runs.workers.dask import shard_holders  # an optional extra
+
+    n_shards = Checkpoint.shards_in(checkpoint) or config.grid.workers
+    with shard_holders(config.grid, n_shards) as holders:
+        yield holders
+
+
+class _Measured:
+    """What is recorded of the steps of a fit."""
+
+    def __init__(self, config: Config, fit: DistributedFit) -> None:
+        self.config, self.fit = config, fit
+        self._auditors: tuple[Auditor, Auditor] | None = None
+        self._started: float | None = None
+
+    def since_start(self) -> float:
+        """Seconds since the start was recorded."""
+        assert self._started is not None
+        return time.monotonic() - self._started
+
+    def row(self, step: DistributedStep) -> Row:
+        """A step as a row of ``rounds.csv``."""
+        fit = self.fit
+        errors: Row = {
+            "mse_train": step.loss,
+            "mse_test": mean_squared_error(fit.held_out.y, step.f_held_out),
+        }
+        on_train, on_test = self._both()
+        audited, further = audit_rows(
+            self.config.audit,
+            on_train.leaves(prediction=step.f_sample, residual=fit.sample.y - step.f_sample),
+            on_test.assess(y=fit.held_out.y, prediction=step.f_held_out),
+        )
+        weight, gap = (math.nan, math.nan)
+        if step.round is not None:
+            weight, gap = step.round.weight, step.round.gap
+        if self._started is None:
+            self._started = time.monotonic()
+        return round_row(self.config, step.t, errors | audited, gap, weight, further)
+
+    def _both(self) -> tuple[Auditor, Auditor]:
+        """Auditors of the sampled training and held-out rows; made once these are known."""
+        if self._auditors is None:
+            audit, encoding = self.config.audit, self.fit.encoding
+            seed = audit_seed(self.config.dataset.label, self.config.seed)
+            both = [encoding.expanded(rows.X) for rows in (self.fit.sample, self.fit.held_out)]
+            train, test = (
+                Auditor(X, n_trees=audit.trees, depth=audit.depth, seed=seed) for X in both
+            )
+            self._auditors = train, test
+        return self._auditors
+
+
+def _tell(t: int, rounds: int, rows: int, seconds: float) -> None:
+    if 0 < t < rounds:
+        left = seconds / t * (rounds - t)
+        log.info(
+            "round %d of %d, %s rows, %.1f s a round, about %.0f s left",
+            t, rounds, f"{rows:,}", seconds / t, left,
+        )  # fmt: skip
+
+
+def _sizes(fit: DistributedFit) -> dict[str, Any]:
+    return {
+        "n_train": fit.n_rows,
+        "n_test": len(fit.held_out.y),
+        "n_features": len(fit.encoding.names),
+        "norm_residual0": math.sqrt(fit.losses[0] * fit.n_rows),
+        "n_rows": fit.table.n_rows,
+        "n_train_audited": len(fit.sample.y),
+        "n_shards": fit.holders.n_shards,
+    }
+
+
+class Parts(Kind):
+    """Rounds on tables in parts, each run led by this process.
+
+    numerics : raised by hand when the same config starts to give other numbers; stored runs then
+    count as stale.
+    """
+
+    name = "parts"
+    title = "tables in parts (dataset.source=parquet with engine=lightgbm)"
+    otherwise = "dataset=file reads a table whole"
+    axes = ("dataset", "strategy")
+    stages = ("run", "reproduce", "report", "figures", "compare")
+    replaces = "rounds"
+    in_driver = True
+    numerics = 1
+
+    def applies(self, config: Config) -> bool:
+        return config.dataset.source == "parquet" and isinstance(config.engine, Lightgbm)
+
+    def check(self, config: Config, library: Library) -> None:  # noqa: ARG002
+        dataset = config.dataset
+        engine_of(config)  # may not be installed
+        if dataset.target_scaling != "none":
+            raise ConfigError("dataset.target_scaling: must be none for a table in parts")
+        if dataset.positive is not None:
+            raise ConfigError("dataset.positive: must be null for a table in parts")
+        if dataset.missing == "reject":
+            raise ConfigError("dataset.missing: LightGBM takes missing cells of a table in parts")
+        if isinstance(config.strategy, Custom):
+            raise ConfigError(
+                "strategy: a table in parts takes unit, relaxed and adaptive, whose weights are "
+                "known from sums over its shards"
+            )
+
+    def label(self, config: Config) -> str:
+        return config.strategy.label
+
+    def key(self, config: Config, data_sha256: str) -> Key:
+        parts = {
+            "numerics": self.numerics,
+            "rows": config.audit.rows,
+            "prediction": config.dataset.prediction,
+        }
+        return run_key(config, data_sha256) | {"in_parts": parts}
+
+    def ground_key(self, config: Config) -> str:
+        return key_hash(self.key(config, ""))  # runs that take long are stored as they end
+
+    def digest(self, library: Library, dataset: Dataset) -> str:
+        return library.files_sha256(dataset)
+
+    def material(self, library: Library, dataset: Dataset) -> Table:
+        return library.parts(dataset)
+
+    def size(self, material: Table) -> float:
+        return float(material.n_rows)
+
+    def cost(self, config: Config, size: float) -> float:
+        return size * (config.boosting.rounds + 1) * (config.boosting.trees + AUDIT_IN_TREES)
+
+    def ground(self, setting: Setting) -> Setting:
+        return setting
+
+    def run(self, config: Config, ground: Setting, on_round: OnRound) -> Run:
+        folder = ground.checkpoints
+        return run(config, ground.material, ground.data_sha256, folder, on_round)
+
+
+KIND = Parts()

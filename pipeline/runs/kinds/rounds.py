@@ -1,0 +1,215 @@
+"""Rounds of Algorithm 1: a (dataset, strategy, seed) gives a table with a row per round.
+
+What the strategies of one (dataset, seed) have in common (the split, f_0, the engine's view of X,
+the audit's trees and round 0's ensemble, which no weight has touched yet) is made once, in
+`CommonGround`.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from pipeline.boosting.algorithm import advance, boost, mean_squared_error, norm, round_seed
+from pipeline.boosting.arrays import Floats
+from pipeline.boosting.audit import Assessment, Auditor, Leaves, errors_of
+from pipeline.boosting.engines import Ensemble
+from pipeline.boosting.initial import paper_forest
+from pipeline.config import schema
+from pipeline.datasets.design import Design, Split, split
+from pipeline.datasets.library import Library
+from pipeline.datasets.parts import require_exact
+from pipeline.errors import ConfigError
+from pipeline.runs.engines import bound, engine_of, is_native
+from pipeline.runs.keys import Key, audit_seed, key_hash, run_key, seeds
+from pipeline.runs.kinds.base import Kind, OnRound, Row, Run, Setting, ignore_round, record_of
+from pipeline.runs.store import Initial
+from pipeline.runs.strategies import rescaling_of
+
+AUDIT_IN_TREES = 50  # a round's audit takes about as long as this many of its trees
+
+
+class CommonGround:
+    """All that the strategies of one (dataset, seed) share."""
+
+    def __init__(self, config: schema.Config, design: Design, initial: Initial | None = None):
+        self.config = config
+        self.split: Split = split(design, config.dataset, config.seed, native=is_native(config))
+        sizes = (len(self.split.y_train), len(self.split.y_test))
+        if initial is None or (len(initial.train), len(initial.test)) != sizes:
+            initial = fit_initial(config, self.split)
+        self.initial = initial
+        self.data_sha256 = design.data_sha256
+        self.engine = bound(config, self.split)
+        audit = config.audit
+        seed = audit_seed(config.dataset.label, config.seed)
+        self.auditor_train, self.auditor_test = (
+            Auditor(X, n_trees=audit.trees, depth=audit.depth, seed=seed)
+            for X in (self.split.X_train, self.split.X_test)
+        )
+
+    @cached_property
+    def _first_round(self) -> tuple[Ensemble, Floats]:
+        f = self.initial.train
+        return self.engine.fitter.fit(f, self.split.y_train - f, round_seed(self.config.seed, 0))
+
+    def fit_round(self, t: int, f: Floats, residual: Floats) -> tuple[Ensemble, Floats]:
+        """Round t's ensemble and its values on the training rows."""
+        if t == 0:
+            return self._first_round
+        return self.engine.fitter.fit(f, residual, round_seed(self.config.seed, t))
+
+    def measure(self, f_train: Floats, f_test: Floats) -> tuple[Row, Row]:
+        """A round's errors on both sides of the split, and further readings of the MCE."""
+        row: Row = {
+            "mse_train": mean_squared_error(self.split.y_train, f_train),
+            "mse_test": mean_squared_error(self.split.y_test, f_test),
+        }
+        audited, further = audit_rows(
+            self.config.audit,
+            self.auditor_train.leaves(prediction=f_train, residual=self.split.y_train - f_train),
+            self.auditor_test.assess(y=self.split.y_test, prediction=f_test),
+        )
+        return row | audited, further
+
+
+def audit_rows(audit: schema.Audit, on_train: Leaves, on_test: Assessment) -> tuple[Row, Row]:
+    """The multicalibration errors of a round, and further readings of them."""
+    row: Row = {}
+    further: Row = {}
+    for side, leaves in (("train", on_train), ("test", on_test.leaves)):
+        errors = errors_of(leaves, (audit.reading, *audit.also))
+        row[f"mce_{side}"] = errors[audit.reading]
+        further |= {f"mce_{side}_{reading}": errors[reading] for reading in audit.also}
+    # Of leaf indicators, whatever the reading; on training rows the correction does not hold.
+    further |= {
+        "mce_floor_test": on_test.floor,
+        "mce2_debiased_test": on_test.debiased_square,
+        "mce2_se_test": on_test.standard_error,
+        "mce_p_test": on_test.p_value,
+    }
+    return row, further
+
+
+def round_row(
+    config: schema.Config, t: int, errors: Row, gap: float, weight: float, further: Row
+) -> Row:
+    """A row of ``rounds.csv``."""
+    return {
+        "dataset": config.dataset.label,
+        "strategy": config.strategy.label,
+        "seed": config.seed,
+        "round": t,
+        **errors,
+        "gap": gap,
+        "weight": weight,
+        **further,
+    }
+
+
+def fit_initial(config: schema.Config, data: Split) -> Initial:
+    """f_0: the paper's random forest, on the training rows."""
+    initial = config.initial
+    forest = paper_forest(config.seed, initial.trees, initial.max_depth, initial.engine)
+    forest.fit(data.X_train, data.y_train)
+    return Initial(forest.predict(data.X_train), forest.predict(data.X_test))
+
+
+def run(config: schema.Config, ground: CommonGround, on_round: OnRound = ignore_round) -> Run:
+    """Run a strategy; ``on_round`` is called after every round."""
+    started = time.perf_counter()
+    eta = config.boosting.eta
+    f_train, f_test = ground.initial.train, ground.initial.test
+    rows: list[Row] = []
+
+    def record(t: int, gap: float, weight: float) -> None:
+        errors, further = ground.measure(f_train, f_test)
+        row = round_row(config, t, errors, gap, weight, further)
+        rows.append(row)
+        on_round(row)
+
+    record(0, np.nan, np.nan)
+    for step in boost(
+        ground.split.y_train,
+        ground.initial.train,
+        config.boosting.rounds,
+        eta,
+        rescaling_of(config.strategy),
+        ground.fit_round,
+    ):
+        f_train, f_test = step.f, advance(f_test, ground.engine.X_test, step, eta)
+        record(step.t + 1, step.gap, step.weight)
+    seconds = time.perf_counter() - started
+    data, initial = ground.split, ground.initial
+    # Enough to evaluate the paper's bounds without the data.
+    sizes = {
+        "n_train": len(data.y_train),
+        "n_test": len(data.y_test),
+        "n_features": data.X_train.shape[1],
+        "norm_y": norm(data.y_train),
+        "norm_f0": norm(initial.train),
+        "norm_residual0": norm(data.y_train - initial.train),
+        "distinct_f0": len(np.unique(initial.train)),
+        "distinct_last": len(np.unique(f_train)),
+    }
+    return rounds_run(
+        rows, record_of(config, ground.data_sha256, seconds, sizes, seeds=seeds(config))
+    )
+
+
+def rounds_run(rows: list[Row], record: Row) -> Run:
+    """A finished run from its rows."""
+    last = rows[-1]
+    headline = f"train MSE {last['mse_train']:.4g}, test MCE {last['mce_test']:.4g}"
+    return Run(pd.DataFrame(rows), record, headline)
+
+
+class Rounds(Kind):
+    """Rounds of Algorithm 1 on a table in memory."""
+
+    name = "rounds"
+    title = "rounds of Algorithm 1"
+    axes = ("dataset", "strategy")
+    keeps_initial = True
+
+    def check(self, config: schema.Config, library: Library) -> None:
+        engine_of(config)  # may not be installed
+        rescaling_of(config.strategy)  # may not exist
+        dataset = config.dataset
+        if dataset.prediction is not None:
+            raise ConfigError(
+                "dataset.prediction: is for dataset.source=parquet with engine=lightgbm"
+            )
+        if dataset.source == "parquet" and config.engine.name == "exact":
+            require_exact(dataset.label, library.parts(dataset).n_rows)
+
+    def label(self, config: schema.Config) -> str:
+        return config.strategy.label
+
+    def key(self, config: schema.Config, data_sha256: str) -> Key:
+        return run_key(config, data_sha256)
+
+    def ground_key(self, config: schema.Config) -> str:
+        key = run_key(config, "")
+        del key["strategy"], key["boosting"]["eta"]
+        return key_hash(key)
+
+    def size(self, material: Design) -> float:
+        # What a tree's time grows with, measured on the paper's datasets: rows and histogram bins.
+        bins = sum(min(len(np.unique(column)), 256) for column in material.X[:2000].T)
+        return float(len(material.y) + bins)
+
+    def cost(self, config: schema.Config, size: float) -> float:
+        return size * (config.boosting.rounds + 1) * (config.boosting.trees + AUDIT_IN_TREES)
+
+    def ground(self, setting: Setting) -> CommonGround:
+        return CommonGround(setting.config, setting.material, setting.initial)
+
+    def run(self, config: schema.Config, ground: CommonGround, on_round: OnRound) -> Run:
+        return run(config, ground, on_round)
+
+
+KIND = Rounds()

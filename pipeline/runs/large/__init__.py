@@ -1,1 +1,0 @@
-"""Runs of tables in parts, which are fitted by shards; see `pipeline.boosting.distributed`."""

@@ -1,0 +1,75 @@
+"""Factors, the rule, and the figures of the experiment on trees per round."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline.chapters.oracle import factors as oracle
+
+TITLES = {"a": "A", "b": "B"}
+
+
+def runs(factors, rows=100):
+    """A table of runs with given factors by (dataset, η, trees), two seeds each."""
+    return pd.DataFrame(
+        [
+            {
+                "dataset": d, "rows": rows, "eta": eta, "trees": k, "seed": s, "factor": f,
+                "distinct_start": 0.5, "distinct_end": 1.0, "mse_train_start": 1.0,
+                "mse_train_end": 0.1, "mse_test_start": 2.0, "mse_test_end": 3.0,
+                "mce_test_start": 0.5, "mce_test_end": 0.25, "mce_floor_start": 0.1,
+                "mce_floor_end": 0.1, "mce2_debiased_start": 0.04, "mce2_debiased_end": -0.01,
+            }
+            for (d, eta, k), f in factors.items()
+            for s in (0, 1)
+        ]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kappa", [0.9, 0.5, 0.05])
+def test_factor_of_a_geometric_sequence_is_its_ratio(kappa):
+    assert oracle.factor(3 * kappa ** np.arange(20)) == pytest.approx(kappa)
+
+
+def test_factor_ignores_rounding_and_an_early_end():
+    gaps = np.concatenate([0.01 ** np.arange(4), np.full(16, 1e-17)])
+    assert oracle.factor(gaps) == pytest.approx(0.01)
+    assert np.isnan(oracle.factor(np.array([1.0, 0.0, 0.0, 0.0])))
+
+
+def test_factor_is_that_of_the_second_half():
+    gaps = np.concatenate([np.full(10, 1.0), 0.5 ** np.arange(1, 11)])
+    assert oracle.factor(gaps) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "verdict"),
+    [
+        ((0.9, 0.52), (0.8, 0.47), "holds"),
+        ((0.9, 0.52), (0.8, 0.7), "partly"),
+        ((0.9, 0.7), (0.8, 0.7), "does not hold"),
+        ((0.9, 0.52), (0.6, 0.7), "does not hold"),
+    ],
+)
+def test_verdict_follows_from_the_factors(a, b, verdict):
+    factors = {("a", 0.5, 10): a[0], ("a", 0.5, 1000): a[1],
+               ("b", 0.5, 10): b[0], ("b", 0.5, 1000): b[1]}  # fmt: skip
+    (judged,) = oracle.judge.judge_all(runs(factors))
+    assert judged.verdict == verdict
+    assert ("b at η = 0.5" in judged.measured) == (abs(b[1] - 0.5) > oracle.TOLERANCE)
+
+
+def test_summary_compares_with_the_initial_forest():
+    means = oracle.summary(runs({("a", 0.5, 10): 0.9}))
+    row = means.iloc[0]
+    assert (row["mse_ratio"], row["mce_ratio"]) == (1.5, 0.5)
+    assert row["debiased_ratio"] == pytest.approx(-0.1 / 0.5)
+
+
+def test_figures_have_a_panel_per_dataset_and_one_for_rows():
+    factors = {(d, eta, k): 0.9 for d in TITLES for eta in (0.25, 0.5) for k in (10, 100)}
+    both = pd.concat([runs(factors), runs(factors, rows=20)])
+    assert len(oracle.draw(runs(factors), TITLES).axes) == 6
+    (axes,) = oracle.draw_by_rows(both, TITLES).axes
+    labels = [line.get_label() for line in axes.lines]
+    assert labels == ["A, 100 rows", "A, 20 rows", "B, 100 rows", "B, 20 rows", "1 − η"]

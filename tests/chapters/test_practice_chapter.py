@@ -1,0 +1,171 @@
+"""Corrections as commands: one run, a grid, its table, and the chapter of the report."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline.chapters.practice import CHANGES_FILE, CHAPTER
+from pipeline.chapters.practice import table as tables
+from pipeline.config.compose import load
+from pipeline.report.render import render
+from pipeline.runs.plan import make_plan
+from pipeline.stages import reproduce, run
+
+
+def plan_of(folder, *overrides):
+    lines = [*overrides, f"output_dir={folder}"]
+    return make_plan(load(lines), lines)
+
+
+def section_of(results, folder):
+    """The chapter on a page in ``folder``, of experiments whose tables are below ``results``."""
+    page = SimpleNamespace(
+        scope=SimpleNamespace(is_replication=True),
+        folder=folder,
+        results=lambda name: results / name,
+    )
+    return CHAPTER.section(page)
+
+
+def test_one_run_prints_what_was_measured(tmp_path, capsys):
+    one = ["experiment=correction", "dataset=german_class", "situation=moved",
+           "method=group_shift", "seed=2"]  # fmt: skip
+    run.main(plan_of(tmp_path, *one))
+    out = capsys.readouterr().out
+    for word in ("loss", "mce_p", "calibration2", "group_bias", "cpu_seconds"):
+        assert word in out
+    folders = list(tmp_path.glob("own/cases/german_class/moved-group_shift/seed=002-*"))
+    assert len(folders) == 1
+    run.main(plan_of(tmp_path, *one))  # it is there already
+    assert capsys.readouterr().out == out
+
+
+def test_a_grid_leaves_a_table_and_says_who_is_best(tmp_path, capsys):
+    small = ["experiment=practice_smoke", "experiment.datasets=[german]", "experiment.seeds=[0,1]",
+             "experiment.situations=[moved]", "experiment.methods=[nothing,group_shift,patching]",
+             "experiment.name=mini", "grid.workers=1"]  # fmt: skip
+    reproduce.main(plan_of(tmp_path, *small))
+    out = capsys.readouterr().out
+    order = [
+        out.index(f"\n  {name}") for name in ("shift per group", "as it is", "iterative patch")
+    ]
+    assert order == sorted(order)
+    runs = tables.read(tmp_path / "mini" / tables.FILE)
+    assert len(runs) == 6
+    changed = pd.read_csv(tmp_path / "mini" / CHANGES_FILE)
+    assert set(changed["method"]) == {"nothing", "group_shift", "patching"}
+    shift = changed[changed["method"] == "group_shift"].iloc[0]
+    assert shift["low"] <= shift["change"] <= shift["high"]
+    assert shift["change"] < 0  # outcomes of the group had moved
+
+
+def test_variations_are_drawn_at_random_but_always_the_same(tmp_path):
+    lines = ["experiment=practice_settings"]
+    one, other = (make_plan(load(lines), lines) for _ in range(2))
+    assert [c.method.options for c in one.configs] == [c.method.options for c in other.configs]
+    per_case = len(one.configs) // (len(one.datasets) * 5)
+    assert per_case == 40
+    options = pd.DataFrame([dict(c.method.options) for c in one.configs]).drop_duplicates()
+    assert len(options) == 40
+    assert set(options["trees"]) == {5, 20, 100}
+
+
+def labels_of(runs, **methods):
+    return tables.Labels(
+        {d: d.title() for d in runs["dataset"].unique()},
+        {s: f"the {s}" for s in runs["situation"].unique()},
+        {m: m for m in runs["method"].unique()} | methods,
+        {d: d for d in runs["dataset"].unique()},
+    )
+
+
+def settings_runs():
+    rng = np.random.default_rng(0)
+    rows = []
+    for situation in ("forest", "forest_oof", "boosted"):
+        for seed in range(2):
+            for k in range(24):
+                options = {"eta": [0.1, 0.5][k % 2], "trees": [5, 20, 100][k % 3],
+                           "depth": [2, 3][k // 2 % 2], "leaf": [1, 20][k // 4 % 2],
+                           "rescaling": ["unit", "adaptive"][k // 8 % 2]}  # fmt: skip
+                for rule in ("own", "start", "oracle", "last", "validated", "cautious"):
+                    rows.append({"situation": situation, "seed": seed, "rule": rule,
+                                 "loss": 1 + 0.1 * rng.random(), **options})  # fmt: skip
+    return pd.DataFrame(rows).assign(dataset="small", method="unit_stopped")
+
+
+def defaults_runs():
+    rows = []
+    for eta in (0.25, 0.5):
+        for rule, loss in (("start", 1.0), ("own", 0.9 + 0.01 * eta)):
+            rows.append({"eta": eta, "n_trees": 20, "max_depth": 3, "n_iter_no_change": 3,
+                         "rule": rule, "loss": loss})  # fmt: skip
+    frame = pd.DataFrame(rows)
+    return frame.assign(dataset="small", situation="forest", method="ours", seed=0)
+
+
+def completed(frame, like):
+    """The frame with all further columns of a table of runs."""
+    others = {c: like[c].iloc[0] for c in like.columns if c not in frame}
+    return frame.assign(**others)
+
+
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory, practice_runs):
+    folder = tmp_path_factory.mktemp("outputs")
+    tuned = practice_runs[practice_runs["method"].isin(["nothing", "ours"])]
+    tuned = tuned.replace({"method": {"ours": "ours_tuned"}})
+    parts = {
+        "practice": practice_runs,
+        "practice_tuned": tuned,
+        "practice_settings": completed(settings_runs(), practice_runs),
+        "practice_defaults": completed(defaults_runs(), practice_runs),
+    }
+    for name, runs in parts.items():
+        tables.write(runs, folder / name)
+        labels_of(runs, ours="ours <b>").write(folder / name)
+    return folder
+
+
+def test_the_chapter_shows_findings_tables_and_figures(beside, tmp_path):
+    section = section_of(beside, tmp_path)
+    chapter = section.content
+    assert [j.id for j in section.judgements] == [f"P{k}" for k in range(1, 9)]
+    assert chapter["n_cells"] == 12
+    assert chapter["failed"] == 0
+    methods = chapter["methods"].set_index("Method")
+    assert methods.index[0] == "residual"  # the best, as was planted
+    assert chapter["settings"]["chosen"].startswith("eta = 0.25")
+    assert chapter["settings"]["kept"]
+    ((name, before, after, _),) = chapter["tuned"]["table"].itertuples(index=False)
+    assert name == "ours_tuned"
+    assert before == after == f"{methods.loc['ours <b>', 'Mean change, %']} %"
+    for name in ("practice", "practice_ranks", "practice_settings"):
+        assert (tmp_path / "figures" / f"{name}.png").stat().st_size > 5000
+    assert (tmp_path / CHANGES_FILE).exists()
+
+
+def test_names_on_the_page_are_escaped(beside, tmp_path):
+    section = section_of(beside, tmp_path)
+    html = render("practice/chapter.html", section=section, chapter=section.content)
+    assert "ours &lt;b&gt;" in html
+    assert "ours <b>" not in html
+    assert "Twenty rounds with the paper&#39;s settings" in html
+
+
+def test_a_table_without_a_model_as_it_is_has_no_chapter(beside, tmp_path, practice_runs, caplog):
+    some = practice_runs[practice_runs["method"] != "nothing"]
+    tables.write(some, tmp_path / "practice")
+    labels_of(some).write(tmp_path / "practice")
+    assert section_of(tmp_path, tmp_path) is None
+    assert "without method=nothing" in caplog.text
+
+
+def test_without_its_tables_there_is_no_chapter(tmp_path, caplog):
+    assert section_of(tmp_path, tmp_path) is None
+    (tmp_path / "practice").mkdir()
+    (tmp_path / "practice" / tables.FILE).write_text("no parquet")
+    assert section_of(tmp_path, tmp_path) is None
+    assert "stage=reproduce makes it anew" in caplog.text

@@ -1,0 +1,75 @@
+"""What a command works on: the keys of all runs, axes that fit their kind, runs found elsewhere."""
+
+import hashlib
+import json
+import shutil
+
+import pytest
+
+from pipeline.config.compose import load
+from pipeline.errors import ConfigError
+from pipeline.runs.grid import run_plan
+from pipeline.runs.plan import MissingRunsError, make_plan
+
+# A hash of the folders and keys of all runs of every experiment: stored runs are found as long as
+# these stay. A change that gives other numbers raises a kind's numerics, and changes them.
+KEYS = {
+    "paper": (300, "5321dd5d7dc7e75f"),
+    "readings": (800, "4b770e87821d7db0"),
+    "smoke": (54, "60668d28a8c99188"),
+    "oracle": (180, "ac1786e0f3555b35"),
+    "oracle_rows": (24, "8a7f2d4a194bf5b8"),
+    "practice": (17640, "7df5491972d6843a"),
+    "practice_settings": (1600, "f35dc2975923ec40"),
+    "practice_defaults": (1600, "705750dced860ac5"),
+    "practice_tuned": (693, "9f29f2f9eeae8a67"),
+    "practice_smoke": (756, "239867c2043ebc52"),
+}
+
+
+def plan_of(*overrides):
+    return make_plan(load(overrides), overrides)
+
+
+@pytest.mark.parametrize("experiment", KEYS)
+def test_keys_of_all_runs_are_those_of_stored_runs(experiment, monkeypatch):
+    monkeypatch.setattr("pipeline.runs.kinds.corrections.methods.find_spec", lambda name: True)
+    runs = plan_of(f"experiment={experiment}").run_ids()
+    keys = sorted((str(run.folder), json.dumps(run.key, sort_keys=True)) for run in runs)
+    digest = hashlib.sha256(json.dumps(keys).encode()).hexdigest()[:16]
+    assert (len(keys), digest) == KEYS[experiment]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["experiment=paper", "experiment.seeds=[]"], "datasets, strategies and seeds must all"),
+        (["experiment.datasets=[german]"], "or all be empty for one run"),
+        (["experiment=paper", "experiment.situations=[forest]"], "kind rounds has datasets"),
+        (["experiment=smoke", "experiment.strategies=[unit,relaxed]", "strategy=unit"],
+         "a grid has its own strategies"),
+    ],
+)  # fmt: skip
+def test_axes_that_do_not_fit_are_refused(overrides, message):
+    with pytest.raises(ConfigError, match=message):
+        plan_of(*overrides)
+
+
+SMALL = [
+    "experiment=smoke", "experiment.datasets=[german]", "experiment.strategies=[unit]",
+    "experiment.seeds=[0]", "boosting.rounds=1", "boosting.trees=2", "initial.trees=2",
+    "grid.workers=1",
+]  # fmt: skip
+
+
+def test_runs_of_another_experiment_of_the_same_output_folder_are_found(tmp_path):
+    first = plan_of(*SMALL, "experiment.name=first", f"output_dir={tmp_path}")
+    second = plan_of(*SMALL, "experiment.name=second", f"output_dir={tmp_path}")
+    with pytest.raises(MissingRunsError, match="1 of 1 runs are not in"):
+        second.stored()
+    assert run_plan(first).computed == 1
+    assert run_plan(second).found == 1
+    ((_, _, stored),) = second.stored()
+    assert len(stored.rounds) == 2
+    shutil.rmtree(first.store.root)
+    assert run_plan(second).computed == 1
