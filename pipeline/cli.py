@@ -144,7 +144,7 @@ def _hydra_main(raw: DictConfig) -> float | None:
     _log_to_stderr()
     given = HydraConfig.get().overrides
     searched = [line for line in given.hydra if line.startswith(f"{SEARCH_PATH}=")]
-    # A strategy of one's own lies here, or beside one's own configs.
+    # A user's own strategy lies in the current folder, or next to the user's own configs.
     sys.path[:0] = [str(p) for p in (Path.cwd(), *folders(searched)) if str(p) not in sys.path]
     launcher = str(HydraConfig.get().launcher.get("_target_", ""))
     parallel = HydraConfig.get().mode == RunMode.MULTIRUN and not launcher.endswith("BasicLauncher")

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: beside their place, then renamed into it."""
+"""Files that are written whole or not at all: under another name, then renamed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def scratch_name() -> str:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A place beside ``path`` to write a file to, which takes its place if all went well.
+    """A file next to ``path`` to write to, which replaces it if all went well.
 
     Whatever fails on the way, what was at ``path`` before is there still.
     """

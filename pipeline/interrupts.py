@@ -1,6 +1,6 @@
-"""What Ctrl-C and its kin do: end at once with one line, or stop a grid in an orderly way.
+"""What Ctrl-C and similar signals do: end at once with one line, or stop a grid in order.
 
-Its kin are the signals by which a terminal, a shell or a scheduler asks a process to end: SIGTERM,
+The others are those by which a terminal, a shell or a scheduler asks a process to end: SIGTERM,
 SIGQUIT (Ctrl-\\) and SIGHUP.
 
 A `KeyboardInterrupt` may surface anywhere, also inside a library's constructor or a callback from

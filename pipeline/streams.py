@@ -59,7 +59,7 @@ class Tolerant(io.TextIOBase):
                 self._break()
 
     def _break(self) -> None:
-        """What is still in the buffer goes nowhere, so that nobody complains of it at exit."""
+        """Discard what is still in the buffer, so that it causes no error at exit."""
         stream, self.stream = self.stream, None
         with contextlib.suppress(OSError, ValueError):
             nowhere = os.open(os.devnull, os.O_WRONLY)

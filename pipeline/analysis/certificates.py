@@ -1,7 +1,7 @@
 """What held-out rows certify of the stored runs: C1 in use.
 
 The bound on residuals, M, is taken to be the width of the target's range; it is an assumption, and
-the largest residual seen on test rows stands beside it.
+the largest residual seen on test rows is reported with it.
 """
 
 from __future__ import annotations

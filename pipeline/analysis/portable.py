@@ -17,7 +17,7 @@ TITLE = "title"  # of a dataset
 
 
 def as_table(evidence: Evidence) -> pd.DataFrame:
-    """The rounds with each dataset's title and each run's sizes and settings beside them.
+    """The rounds with each dataset's title and each run's sizes and settings.
 
     Settings have dotted names, such as ``boosting.eta``; all that the numbers depend on is there.
     """

@@ -1,4 +1,4 @@
-"""What a grid is beside the paper's: the same, a part of it, another reading, or something else."""
+"""How a grid compares with the paper's: the same, a part of it, another reading, or another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table 1 of the paper beside the counts of our tables, with the reason where they differ."""
+"""Table 1 of the paper and the counts of our tables, with the reason where they differ."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def load_grid(
 def _load_axes(
     overrides: Sequence[str], axes: Mapping[str, Sequence[str]]
 ) -> Iterator[list[Config]]:
-    """For each group the configs of its choices, beside the first choices of the others."""
+    """For each group the configs of its choices, with the first choices of the others."""
     first = {group: names[0] for group, names in axes.items()}
     others = [(group, name) for group, names in axes.items() for name in names[1:]]
     choices_of = [first, *(first | {group: name} for group, name in others)]
@@ -162,7 +162,7 @@ def _has(config: Config, key: str) -> bool:
 def check_overrides(overrides: Sequence[str], *, multirun: bool) -> None:
     """Raise `ConfigError` for a key, or in a multirun a value, that cannot be.
 
-    Of a multirun every value of every sweep is tried once beside the others' first values, which
+    Of a multirun every value of every sweep is tried once with the others' first values, which
     finds each bad value before the first job without composing the whole product. A single job's
     values are judged when it is composed.
     """
@@ -225,7 +225,7 @@ def explained(overrides: Sequence[str] = ()) -> Iterator[None]:
 @contextmanager
 def _hydra() -> Iterator[None]:
     if not CONF.is_dir():
-        raise ConfigError("conf/ is not beside the package: run from a checkout of the repository")
+        raise ConfigError("conf/ is not next to the package: run from a checkout of the repository")
     state = GlobalHydra.instance()
     before = state.hydra  # inside a Hydra job its state must survive ours
     state.clear()

@@ -218,7 +218,7 @@ class Custom(Section):
     target: str = Field(
         pattern=r"^[^\W\d]\w*(\.[^\W\d]\w*)+$",
         description="module.Class of a strategy of your own (or a function that makes one), found "
-        "here, beside your configs or among what is installed",
+        "in the current folder, next to your configs or among the installed packages",
     )
     arguments: dict[str, Any] = Field(
         description="what a strategy of your own is made with, such as {scale:2}"
@@ -336,7 +336,7 @@ class Audit(Section):
     reading: Reading = Field(
         description="one of leaf_indicators, random_leaf_values, fitted_leaf_values"
     )
-    also: Readings = Field(description="a list of further readings to record beside it")
+    also: Readings = Field(description="a list of further readings to record as well")
     rows: int = Field(
         ge=100, description="about how many rows of a table in parts are audited, at least 100"
     )
@@ -374,7 +374,7 @@ class Situation(Section):
         description="true or false: the model was denied the columns of dataset.sensitive"
     )
     change: Literal["none", "outcomes", "sampling", "bias"] = Field(
-        description="what is amiss with the rows of a group: one of none, outcomes (moved since "
+        description="what is wrong with the rows of a group: one of none, outcomes (moved since "
         "the model was fitted), sampling (hardly any when it was), bias (added to predictions)"
     )
     size: float = Field(

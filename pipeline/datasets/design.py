@@ -89,7 +89,7 @@ def preprocess(table: RawTable, dataset: Dataset) -> Design:
     y = _target(frame, table.target, dataset.positive)
     covariates = [c for c in frame.columns if c not in {*table.target, *dataset.drop}]
     if not covariates:
-        raise DataError(f"{dataset.label}: no covariate is left beside the target")
+        raise DataError(f"{dataset.label}: no covariate is left besides the target")
     X, encoding = encode(frame, covariates, dataset)
     return Design(X, y, encoding.names, tuple(covariates), table.sha256, encoding)
 

@@ -22,7 +22,7 @@ import pandas as pd
 from pipeline import interrupts
 
 RETRIES = 2
-GRACE = 5.0  # seconds after which it ends by itself if nobody ended it
+GRACE = 5.0  # seconds after which it ends by itself if it was not ended
 LARGEST = 4 * 2**30  # bytes, of memory and of any file
 
 

@@ -1,4 +1,4 @@
-"""Parquet files that are read in parts, or whole if there is room for them."""
+"""Parquet files that are read in parts, or whole if they fit into memory."""
 
 from __future__ import annotations
 

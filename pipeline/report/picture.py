@@ -21,7 +21,7 @@ class Picture:
 
     wide : whether it needs the page's whole width.  png : base64.  width : the most pixels it is
     shown with, so that letters keep their size.  paper : which figure of the paper it is, if one.
-    links : files beside the page by what they are.  again : the command that draws it alone.
+    links : files next to the page by what they are.  again : the command that draws it alone.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Picture:
     ) -> Picture:
         """The figure ``drawn`` (a PNG) with its words from a file of captions.
 
-        linked : to its other files beside it.  values : what the words mention.
+        linked : whether the page links to its other files.  values : what the words mention.
         """
         words = dict(_captions(captions)[drawn.stem])
         for key, value in values.items():

@@ -1,7 +1,7 @@
 """The missing runs of a plan, computed by workers and stored here.
 
-Workers compute and return; only the driver writes. So a run is in the store or it is not, whoever
-died when, and workers on other machines need no common file system.
+Workers compute and return; only the driver writes. So a run is either in the store or not, whatever
+process died when, and workers on other machines need no common file system.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from pipeline.runs.workers import Workers, open_workers
 from pipeline.runs.workers.local import in_this_process
 
 PAPER, OWN = "paper", "own"  # where runs go that name no experiment
-RESERVED = ("audit", "compare", "figures", "tune")  # what stages write beside experiments
+RESERVED = ("audit", "compare", "figures", "tune")  # folders that stages write to
 CHECKPOINTS = "checkpoints"
 
 

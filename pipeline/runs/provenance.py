@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipeline.paths import ROOT
 
-SENT_COMMIT = "COMMIT"  # a file beside a package that was sent to a worker
+SENT_COMMIT = "COMMIT"  # a file next to a package that was sent to a worker
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "numba", "hydra-core", "matplotlib")
 
 

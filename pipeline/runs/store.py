@@ -4,7 +4,7 @@
                                                   run.json     key, config, provenance, checksums
     <root>/initial/<dataset>/seed=007-<hash>.npz               f_0, shared by strategies
 
-A run is written beside its place and renamed into it, so that a kill at any moment leaves either
+A run is written under another name and renamed, so that a kill at any moment leaves either
 all of it or nothing; its checksums tell a damaged one. The hash is of the run's key (see
 `pipeline.runs.keys`), which stands readable in ``run.json``.
 """
@@ -91,7 +91,7 @@ class Initial:
 
 
 class RunStore:
-    """The runs of one experiment's folder; those of other experiments beside it are found, too."""
+    """The runs of one experiment's folder; those of its neighbours are found, too."""
 
     def __init__(self, root: Path, runs: str = "runs") -> None:
         self.root = root

@@ -54,7 +54,7 @@ def sources_of(strategies: Iterable[schema.Strategy]) -> dict[str, bytes]:
 
 @contextmanager
 def provided(sources: Mapping[str, bytes]) -> Iterator[None]:
-    """Modules from their source, in this thread alone and beside what is installed here."""
+    """Modules from their source, in this thread alone, in addition to what is installed."""
     token = _PROVIDED.set({name: _made(name, source) for name, source in sources.items()})
     try:
         yield

@@ -28,7 +28,7 @@ def load_runs(
 ) -> pd.DataFrame:
     """The rounds of all stored runs, one row per run and round.
 
-    places : experiments' folders, or patterns of such; by default ``outputs/*``. Beside what a
+    places : experiments' folders, or patterns of such; by default ``outputs/*``. Besides what a
     run's ``rounds.csv`` has, there are ``experiment`` (the folder's name), ``key`` (the run's
     hash), ``n_train``, ``n_test``, and one column for each setting that differs between runs of one
     dataset (of a strategy's own settings: of one strategy), such as ``boosting.eta``; also ``data``
@@ -68,7 +68,7 @@ def load_runs(
 
 
 def settings_of(key: Key) -> dict[str, Any]:
-    """What a run's numbers depend on beside its data and seed, by dotted names; lists as text."""
+    """What a run's numbers depend on besides its data and seed, by dotted names; lists as text."""
     return {
         name: json.dumps(value) if isinstance(value, list | dict) else value
         for name, value in flat(key)

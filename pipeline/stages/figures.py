@@ -13,7 +13,7 @@ from pipeline.runs.store import clear_errors
 
 
 def main(plan: Plan) -> None:
-    """Draw them: of an experiment beside its report, of another table in ``figures/``."""
+    """Draw them: of an experiment next to its report, of another table in ``figures/``."""
     wanted = plan.config.figures
     unknown = [name for name in wanted.only if name not in figures.FIGURES]
     if unknown:

@@ -1,4 +1,4 @@
-"""``stage=table1``: the paper's Table 1 beside ours, under any ``dataset.`` overrides."""
+"""``stage=table1``: the paper's Table 1 and ours, under any ``dataset.`` overrides."""
 
 from __future__ import annotations
 

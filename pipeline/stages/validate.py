@@ -13,7 +13,7 @@ from pipeline.runs.validation import validated
 
 
 def main(plan: Plan) -> float:
-    """Print the error after the last round, and give it to whoever asked (such as Optuna)."""
+    """Print the error after the last round, and return it to the sweeper (such as Optuna)."""
     if plan.is_grid:
         raise ConfigError(
             "stage=validate: is of one dataset and strategy, not of a grid; sweep with -m"

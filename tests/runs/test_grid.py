@@ -366,7 +366,7 @@ class Terminal(io.StringIO):
 def test_last_line_of_a_grid_has_all_runs_done_and_no_time_left(monkeypatch, stream, serial):
     screen = stream()
     monkeypatch.setattr(sys, "stderr", screen)
-    one = Run(frame(serial).iloc[:4], {}, "")
+    one = Run(frame(serial).iloc[:4], {}, "train MSE 1")
     progress = GridProgress(3, 1, {"german": 0})
     progress.begin(cost=10.0)
     progress.stored(RunId("german", "unit", 0, {}), one, cost=7.0)

@@ -1,7 +1,7 @@
 """The paper's empirical claims, each judged by a rule against the measured runs.
 
 The thresholds of the rules are the paper's numbers where it gives one. A claim's verdict is
-*replicated*, *partly* or *not replicated*, with the measured value beside the paper's and, where it
+*replicated*, *partly* or *not replicated*, with the measured value and the paper's and, where it
 is not fully replicated, the datasets, strategies, seeds or rounds at which it fails.
 
 Curves are means over seeds, as in the paper's figures, unless a rule says "every run".

@@ -29,7 +29,7 @@ RISING_STEPS = 0.05  # of single runs' steps may rise more than the paper says
     figure="gap",
 )
 def gap_decays(e: Evidence) -> Ruling:
-    """The last gap beside the first."""
+    """The last gap against the first."""
     ratios = {}
     for d in e.datasets:
         gaps = e.curves(d, "unit", "gap")

@@ -130,7 +130,7 @@ def adaptive_is_as_fast(e: Evidence) -> Ruling:
     "6a", text="Training MCE tends to 0", paper="a consistent trend towards 0", figure="training"
 )
 def training_mce_vanishes(e: Evidence) -> Ruling:
-    """The last training MCE beside the first."""
+    """The last training MCE against the first."""
     ratios = _mce_ratios(e, e.datasets)
     above = [k for k, r in ratios.items() if r > VANISHED]
     verdict = "replicated" if not above else "partly"

@@ -86,7 +86,7 @@ def make_page(
         "intervals respect that splits of one table overlap. A difference whose interval holds 0 "
         "is none that these runs could show."
     )
-    return ComparisonPage(" beside ".join(names), lead, comparison.baseline, parts, command)
+    return ComparisonPage(" compared with ".join(names), lead, comparison.baseline, parts, command)
 
 
 def render(page: ComparisonPage) -> str:

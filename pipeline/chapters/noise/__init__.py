@@ -14,7 +14,7 @@ P_VALUE = "mce_p_test"
 
 
 class Noise(Chapter):
-    """The test error beside what a perfect predictor would show on a sample of this size."""
+    """The test error and what a perfect predictor would show on a sample of this size."""
 
     title = "Is there anything to calibrate?"
     order = 40

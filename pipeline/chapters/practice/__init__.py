@@ -308,7 +308,7 @@ def _own_rows(stopped: pd.DataFrame, labels: tables.Labels) -> str:
 
 
 def _tuned(found: Found | None, runs: pd.DataFrame) -> dict[str, Any] | None:
-    """Each tuned method beside its defaults, on the same cells and seeds."""
+    """Each tuned method and its defaults, on the same cells and seeds."""
     if found is None:
         return None
     tuned, labels = found

@@ -68,7 +68,7 @@ class Labels:
         )
 
     def write(self, folder: Path) -> None:
-        """Beside the table."""
+        """Put them next to the table."""
         files.write_text(folder / LABELS_FILE, json.dumps(asdict(self), indent=2))
 
     @classmethod

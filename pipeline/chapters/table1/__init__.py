@@ -1,4 +1,4 @@
-"""The paper's Table 1 beside ours."""
+"""The paper's Table 1 and ours."""
 
 from __future__ import annotations
 

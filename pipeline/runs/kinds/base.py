@@ -28,7 +28,7 @@ def ignore_round(_: Row) -> None:
 class Run:
     """A finished run.
 
-    rounds : the table that is stored.  record : what ``run.json`` says beside the key.
+    rounds : the table that is stored.  record : what ``run.json`` says besides the key.
     headline : how it ended, for a progress bar.
     """
 
@@ -56,7 +56,7 @@ class Kind(ABC):
     """A kind of run.
 
     name : of its module, and in ``experiment.kind``.  title : what its runs are, in words.
-    axes : the groups of the configuration that tell its runs apart, beside the seed.
+    axes : the groups of the configuration that tell its runs apart, besides the seed.
     folder : where its runs are stored, below the experiment's folder.
     stages : those that its runs have; ``otherwise`` says what to do for others.
     replaces : the kind in whose place it is used for configs to which it `applies`.
@@ -124,7 +124,7 @@ class Kind(ABC):
 def record_of(
     config: Config, data_sha256: str, seconds: float, sizes: dict[str, Any], **more: Any
 ) -> dict[str, Any]:
-    """What ``run.json`` says of a run beside its key; ``more`` is of a kind's own."""
+    """What ``run.json`` says of a run besides its key; ``more`` depends on the kind."""
     return {
         "config": config.model_dump(mode="json"),
         "data_sha256": data_sha256,

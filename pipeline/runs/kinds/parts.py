@@ -88,7 +88,7 @@ def settings_of(config: Config) -> FitSettings:
 
 @contextmanager
 def holders_of(config: Config, checkpoint: Path) -> Iterator[Holders]:
-    """Whoever holds the shards: this process, or the workers of a cluster."""
+    """The holders of the shards: this process, or the workers of a cluster."""
     engine = config.engine
     assert isinstance(engine, Lightgbm)
     if not config.grid.on_dask:

@@ -62,7 +62,7 @@ def run(config: Config, ground: Ground) -> Run:
         options = dict(correction.options)
     except (UserError, ImportError, MemoryError, OSError):
         raise  # of where it runs, not of the method
-    except Exception as error:  # of whoever wrote the method
+    except Exception as error:  # an error of the method
         failed = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         rows = [{"rule": OWN, "rounds": -1, **dict.fromkeys(NUMBERS, np.nan)}]
     names = {
