@@ -13,7 +13,7 @@ from pipeline.paths import ROOT
 
 # From first to last. A room may import from its own line and those above; `boosting` stands alone.
 LAYERS = [
-    {"errors", "paths", "files", "boosting"},
+    {"errors", "paths", "files", "judgement", "boosting"},
     {"interrupts", "streams", "config"},
     {"datasets"},
     {"runs"},
