@@ -1,23 +1,18 @@
-"""The discrete-time dynamical systems of the paper, run exactly.
+"""The discrete-time dynamical systems of the paper with the squared loss, run exactly.
 
-Squared loss: f_{t+1} = w_t φ_t with φ_t = f_t + η h_t and h_t = A(f_t)(y − f_t) + e_t. The oracle's
-error e_t lies in the span of B(f_t), so that ε_t = ½‖e_t‖² is exactly the ε_t of assumption (A3).
-
-Log-loss: h_t minimises V(f_t + B(f_t)θ) over θ by Newton's method, or is a share s of that
-minimiser, an oracle with ε_t ≤ (1 − s) D_t, D_t the most that the loss can fall.
+f_{t+1} = w_t φ_t with φ_t = f_t + η h_t and h_t = A(f_t)(y − f_t) + e_t. The oracle's error e_t is
+in the span of B(f_t), so that ε_t = ½‖e_t‖² is exactly the ε_t of assumption (A3).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.logloss import mean_log_loss
-from pipeline.boosting.logloss import sigmoid as mu
+from pipeline.boosting.arrays import Floats, Ints
 from pipeline.boosting.rescaling import Rescaling, Unit
 from pipeline.theory.learners import Projector, project
 
@@ -25,23 +20,29 @@ Learners = Callable[[Floats], Floats]
 Direction = Literal["random", "along", "against"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Trajectory:
     """A run of T rounds on n points.
 
-    f : (T + 1, n).  B, A : per round the class and its projector at f_t.  h : (T, n) the oracle's
-    answers.  phi : (T, n).  w : (T,).  epsilon : (T,) the oracle's errors.
+    f : (T + 1, n).  r : (T + 1, n) residuals, the negative gradient of the loss V at f_t.  loss :
+    (T + 1,) V(f_t).  B, A : per round the class and its projector at f_t.  h : (T, n) the oracle's
+    answers.  epsilon : (T,) its errors.  phi : (T, n).  w : (T,) the weights.  convexity,
+    smoothness : m and L, between which the curvature of V lies on the way.
     """
 
     y: Floats
     eta: float
     f: Floats
+    r: Floats
+    loss: Floats
     B: tuple[Floats, ...]
     A: tuple[Projector, ...]
     h: Floats
+    epsilon: Floats
     phi: Floats
     w: Floats
-    epsilon: Floats
+    convexity: float = 1.0
+    smoothness: float = 1.0
 
     @property
     def n_rounds(self) -> int:
@@ -49,9 +50,9 @@ class Trajectory:
         return len(self.w)
 
     @property
-    def r(self) -> Floats:
-        """Residuals y − f_t, (T + 1, n)."""
-        return self.y - self.f
+    def counts(self) -> Ints:
+        """All numbers of rounds: 1, …, T."""
+        return np.arange(1, self.n_rounds + 1)
 
     @property
     def gaps(self) -> Floats:
@@ -69,11 +70,6 @@ class Trajectory:
         products = [B.T @ r for B, r in zip(self.B, self.r, strict=False)]
         return np.linalg.norm(products, axis=1) / len(self.y)
 
-    @property
-    def loss(self) -> Floats:
-        """V(f_t) = ½‖y − f_t‖², (T + 1,)."""
-        return 0.5 * np.square(self.r).sum(axis=1)
-
 
 def run(
     y: Floats,
@@ -84,16 +80,14 @@ def run(
     rescaling: Rescaling | None = None,
     error: Callable[[int], float] = lambda _: 0.0,
     direction: Direction = "random",
-    seed: int = 0,
 ) -> Trajectory:
-    """Run the squared-loss system; ``error(t)`` is ε_t.
+    """Run the system; ``error(t)`` is ε_t.
 
-    Its ``direction`` in the span is random, or that of the best step, or the opposite one.
+    The direction of e_t in the span is random, or along the best step, or against it.
     """
     rescaling = rescaling or Unit()
-    rng = np.random.default_rng(seed)
-    f, fs = f0, [f0]
-    rounds: list[tuple[Floats, Projector, Floats, Floats, float, float]] = []
+    rng = np.random.default_rng(0)
+    f, fs, rounds = f0, [f0], []
     for t in range(n_rounds):
         B = learners(f)
         A = project(B)
@@ -107,104 +101,41 @@ def run(
         w = rescaling.weight(t, y, phi)
         f = w * phi
         fs.append(f)
-        rounds.append((B, A, h, phi, w, epsilon))
-    Bs, As, hs, phis, ws, epsilons = zip(*rounds, strict=True)
-    return Trajectory(
-        y, eta, np.array(fs), Bs, As, np.array(hs), np.array(phis), np.array(ws), np.array(epsilons)
-    )
+        rounds.append({"B": B, "A": A, "h": h, "epsilon": epsilon, "phi": phi, "w": w})
+    r = y - np.array(fs)
+    loss = 0.5 * np.square(r).sum(axis=1)
+    return Trajectory(y=y, eta=eta, f=np.array(fs), r=r, loss=loss, **over_rounds(rounds))
+
+
+def over_rounds(rounds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What every round has, for a `Trajectory`: B and A as tuples, the rest as arrays."""
+    entries = {name: tuple(r[name] for r in rounds) for name in rounds[0]}
+    return {name: e if name in ("B", "A") else np.array(e) for name, e in entries.items()}
+
+
+@dataclass(frozen=True)
+class HybridRun:
+    """A run of the appendix's hybrid: f (T + 1, n), and the classes B of its rounds.
+
+    strong : ŷ, (n,), the predictions towards which f is drawn with strength γ.
+    """
+
+    y: Floats
+    strong: Floats
+    eta: float
+    gamma: float
+    f: Floats
+    B: tuple[Floats, ...]
 
 
 def run_hybrid(
     y: Floats, f0: Floats, learners: Learners, strong: Floats, eta: float, gamma: float, n: int
-) -> tuple[Floats, tuple[Floats, ...]]:
-    """The appendix's hybrid: f_{t+1} = f_t + η (A r_t + γ (ŷ − f_t)); gives f (n + 1, ·) and B."""
+) -> HybridRun:
+    """``n`` rounds of the appendix's hybrid: f_{t+1} = f_t + η (A r_t + γ (ŷ − f_t))."""
     f, fs, Bs = f0, [f0], []
     for _ in range(n):
         B = learners(f)
         f = f + eta * (project(B)(y - f) + gamma * (strong - f))
         fs.append(f)
         Bs.append(B)
-    return np.array(fs), tuple(Bs)
-
-
-# --- log-loss ------------------------------------------------------------------------------------
-
-
-def log_loss(y: Floats, f: Floats) -> float:
-    """V(f) = Σ log(1 + e^f) − y f."""
-    return len(y) * mean_log_loss(y, f)
-
-
-@dataclass(frozen=True)
-class LogTrajectory:
-    """Log-loss: f (T + 1, n), the oracle's answers h (T, n), and its errors ε (T,)."""
-
-    y: Floats
-    eta: float
-    f: Floats
-    h: Floats
-    B: tuple[Floats, ...]
-    epsilon: Floats
-
-    @property
-    def gaps(self) -> Floats:
-        """‖f_{t+1} − f_t‖₂, (T,)."""
-        return np.linalg.norm(np.diff(self.f, axis=0), axis=1)
-
-    @property
-    def errors(self) -> Floats:
-        """‖Ê(f_t)‖₂ = ‖Bᵀ(y − μ(f_t))‖/n, (T,)."""
-        products = [B.T @ (self.y - mu(f)) for B, f in zip(self.B, self.f, strict=False)]
-        return np.linalg.norm(products, axis=1) / len(self.y)
-
-    @property
-    def loss(self) -> Floats:
-        """V(f_t), (T + 1,)."""
-        return np.array([log_loss(self.y, f) for f in self.f])
-
-    @property
-    def convexity(self) -> float:
-        """m: the smallest curvature μ(1 − μ) on any segment from f_t to f_t + h_t."""
-        ends = np.concatenate([self.f[:-1], self.f[:-1] + self.h])
-        farthest = np.abs(ends).max()
-        return float(mu(np.array([farthest]))[0] * mu(np.array([-farthest]))[0])
-
-
-def run_log_loss(
-    y: Floats, f0: Floats, learners: Learners, eta: float, n: int, share: float = 1.0
-) -> LogTrajectory:
-    """Algorithm 1 with the log-loss and a ``share`` of the best step; y holds zeros and ones."""
-    f, fs, hs, Bs, epsilons = f0, [f0], [], [], []
-    for _ in range(n):
-        B = learners(f)
-        best = best_log_loss_step(y, f, B)
-        h = share * best
-        epsilons.append(log_loss(y, f + h) - log_loss(y, f + best) if share < 1 else 0.0)
-        f = f + eta * h
-        fs.append(f)
-        hs.append(h)
-        Bs.append(B)
-    return LogTrajectory(y, eta, np.array(fs), np.array(hs), tuple(Bs), np.array(epsilons))
-
-
-def best_log_loss_step(y: Floats, f: Floats, B: Floats) -> Floats:
-    """argmin over h in span(B) of V(f + h), by damped Newton.
-
-    Where B separates the classes there is none; h then has a loss of nearly zero.
-    """
-    U = project(B).U
-    z = np.zeros(U.shape[1])
-    value = log_loss(y, f)
-    for _ in range(200):
-        p = mu(f + U @ z)
-        gradient = U.T @ (p - y)
-        if np.abs(gradient).max(initial=0.0) < 1e-11:
-            break
-        curvature = U.T @ ((p * (1 - p))[:, None] * U) + 1e-14 * np.eye(len(z))
-        step = np.linalg.solve(curvature, gradient)
-        size, rounding = 1.0, 1e-13 * value  # near the minimum the loss cannot judge a step
-        while size > 1e-12 and log_loss(y, f + U @ (z - size * step)) > value + rounding:
-            size /= 2
-        z = z - size * step
-        value = log_loss(y, f + U @ z)
-    return U @ z
+    return HybridRun(y, strong, eta, gamma, np.array(fs), tuple(Bs))

@@ -1,46 +1,22 @@
-"""What is wrong in the paper's theory, and how much it weighs; the words are in errata.yaml.
+"""What is wrong in the paper's theory, and how much it weighs; the words are in statements.yaml.
 
-Each point belongs to a finding, whose verdict and numbers are computed; a test holds that the
-points are exactly the findings that do not hold.
+Each erratum belongs to a statement, whose verdict and numbers are computed; a test holds that the
+errata are exactly the statements that do not hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import yaml
-
-from pipeline.theory.findings.registry import Level
-
-# Levels in the order of their weight, with what a point of that level means.
-LEVELS: Mapping[Level, tuple[str, str]] = {
-    "result": (
-        "A theorem and its lemma fail",
-        "The statement is false as it stands, under every reading of its assumptions.",
-    ),
-    "clause": (
-        "A clause needs a condition",
-        "One sentence of a result holds under a condition that is not named; the rest stands.",
-    ),
-    "display": ("A formula lacks something", "A displayed formula; nothing else rests on it."),
-    "text": (
-        "The text disagrees with itself",
-        "A sentence says more, or a constant less, than the paper's own statements.",
-    ),
-    "proof": (
-        "A step of a proof is wrong and the result stands",
-        "A repaired proof is given for each.",
-    ),
-}
+from pipeline.theory.statements import STATEMENTS, WORDS, Level
 
 
 @dataclass(frozen=True)
 class Erratum:
-    """A point: what is stated, why it is wrong (with the smallest example), what holds instead."""
+    """What is stated, why it is wrong (with the smallest example), and what holds instead."""
 
-    id: str  # of the finding
+    id: str  # of the statement
     stated: str
     wrong: str
     instead: str
@@ -54,6 +30,11 @@ class Unnamed:
     text: str
 
 
-_WORDS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
-ERRATA: Sequence[Erratum] = tuple(Erratum(**point) for point in _WORDS["errata"])
-UNNAMED: Sequence[Unnamed] = tuple(Unnamed(**point) for point in _WORDS["unnamed"])
+# Levels in the order of their weight: the title of their errata, and what one of them means.
+LEVELS: Mapping[Level, tuple[str, str]] = {
+    level: (words["title"], words["meaning"]) for level, words in WORDS["levels"].items()
+}
+ERRATA: Sequence[Erratum] = tuple(
+    Erratum(id_, **(STATEMENTS[id_].erratum or {})) for id_ in WORDS["errata"]
+)
+UNNAMED: Sequence[Unnamed] = tuple(Unnamed(**words) for words in WORDS["unnamed"])

@@ -83,8 +83,7 @@ class _Curves:
 
 def rate(curves: _Curves) -> Figure:
     """Smallest gap against T."""
-    figure = Figure(figsize=(10, 3.3), layout="constrained")
-    smooth, spiral, path = figure.subplots(1, 3)
+    figure, (smooth, spiral, path) = _panels(3, 10, 3.3)
     for axes, panel in ((smooth, "smooth"), (spiral, "spiral")):
         axes.loglog(*curves("paper", panel), color=ORANGE, linestyle="--", label="paper")
         axes.loglog(*curves("sharper", panel), color=GREEN, linestyle="-.", label="sharper (T4)")
@@ -108,7 +107,7 @@ def rate(curves: _Curves) -> Figure:
 def datasets(exact: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
     """Smallest gap on rows of the datasets, exact oracle, beside Unit's bounds."""
     shown = [d for d in titles if (exact["dataset"] == d).any()]
-    figure, panels = _row_of_panels(len(shown))
+    figure, panels = _panels(len(shown), PANEL * len(shown), 2.9)
     for axes, dataset in zip(panels, shown, strict=True):
         runs = exact[exact["dataset"] == dataset]
         one = runs[runs["strategy"] == runs["strategy"].iloc[0]]
@@ -126,8 +125,7 @@ def datasets(exact: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
 
 def contraction(smooth: _Curves, hard: _Curves) -> Figure:
     """κ and the measured factor over ρ; and the factor of a hard class over rounds."""
-    figure = Figure(figsize=(9, 3.3), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = _panels(2, 9, 3.3)
     for kind, colour in zip(SMOOTH, (BLUE, ORANGE, GREEN, RED), strict=True):
         left.loglog(*smooth("bound", kind), color=colour, linestyle="--")
         left.loglog(*smooth("measured", kind), color=colour, marker="o", label=kind)
@@ -136,24 +134,19 @@ def contraction(smooth: _Curves, hard: _Curves) -> Figure:
     left.set(title="smooth classes", xlabel="ρ (distance of the start)", ylabel="factor per round")
     left.plot([], [], color="black", linestyle="--", label="κ")
     left.legend(frameon=False, fontsize=8.5, ncols=2)
-    _hard_factors(right, hard)
+    every = hard.points.sort_values("x")
+    right.plot(every["x"], every["y"], color=BLUE, zorder=1)
+    right.scatter(*hard("unchanged"), color=BLUE, label="no point changes cell")
+    right.scatter(*hard("changed"), color=RED, marker="x", label="some point does")
+    right.axhline(0.5, color="black", linewidth=0.8, linestyle=":")
+    right.set(title="hard bins", xlabel="round")
+    right.legend(frameon=False, fontsize=8.5)
     return figure
-
-
-def _hard_factors(axes: Axes, curves: _Curves) -> None:
-    every = curves.points.sort_values("x")
-    axes.plot(every["x"], every["y"], color=BLUE, zorder=1)
-    axes.scatter(*curves("unchanged"), color=BLUE, label="no point changes cell")
-    axes.scatter(*curves("changed"), color=RED, marker="x", label="some point does")
-    axes.axhline(0.5, color="black", linewidth=0.8, linestyle=":")
-    axes.set(title="hard bins", xlabel="round")
-    axes.legend(frameon=False, fontsize=8.5)
 
 
 def noise(curves: _Curves) -> Figure:
     """Smallest gap over ε."""
-    figure = Figure(figsize=(5, 3.2), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = _panels(1, 5, 3.2)
     axes.loglog(*curves("bound"), color=ORANGE, linestyle="--", label="bound")
     axes.loglog(*curves("floor"), color="black", linestyle=":", label="floor 2η√ε")
     axes.loglog(*curves("measured"), "o-", color=BLUE, label="measured")
@@ -164,8 +157,7 @@ def noise(curves: _Curves) -> Figure:
 
 def weights(curves: _Curves) -> Figure:
     """|ω_t − 1| over rounds."""
-    figure = Figure(figsize=(5, 3.2), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = _panels(1, 5, 3.2)
     for series in curves.series:
         axes.loglog(*curves(series), color=GREEN, alpha=0.6)
     axes.set(xlabel="round", ylabel="|ω_t − 1|")
@@ -175,8 +167,7 @@ def weights(curves: _Curves) -> Figure:
 
 def quadratic(curves: _Curves) -> Figure:
     """‖r₁‖/‖r₀‖ over ε."""
-    figure = Figure(figsize=(5, 3.2), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = _panels(1, 5, 3.2)
     axes.loglog(*curves("fixed"), color=RED, label="one learner, fixed")
     axes.loglog(*curves("radial"), color=ORANGE, linestyle="-.", label="radial functions of f")
     axes.loglog(
@@ -201,7 +192,7 @@ def error_parts(mse: Floats, gap: Floats, n: int, eta: float) -> tuple[Floats, F
 
 def error(evidence: Evidence, gbdt: pd.DataFrame) -> Figure:
     """Training MCE of the stored Unit runs and its bound."""
-    figure, panels = _row_of_panels(len(evidence.datasets))
+    figure, panels = _panels(len(evidence.datasets), PANEL * len(evidence.datasets), 2.9)
     sizes = evidence.sizes[evidence.sizes["strategy"] == "unit"].sort_values("seed")
     for axes, dataset in zip(panels, evidence.datasets, strict=True):
         mse, gap, mce = (
@@ -217,10 +208,8 @@ def error(evidence: Evidence, gbdt: pd.DataFrame) -> Figure:
         axes.semilogy(t, move, color=ORANGE, linestyle="--", label="gap part")
         axes.semilogy(t, oracle, color=RED, linestyle=":", label="ε part")
         one = gbdt[gbdt["dataset"] == dataset]
-        axes.fill_between(
-            one["round"], one["epsilon_low"], one["epsilon_high"], color=RED, alpha=0.25, lw=2,
-            label="ε part, bracketed",
-        )  # fmt: skip
+        bracket = one["round"], one["epsilon_low"], one["epsilon_high"]
+        axes.fill_between(*bracket, color=RED, alpha=0.25, lw=2, label="ε part, bracketed")
         axes.semilogy(t, mce.mean(axis=0)[:-1], color=BLUE, label="training MCE")
         axes.set(title=evidence.titles[dataset], xlabel="round")
     legend_below(figure, panels[0])
@@ -229,7 +218,7 @@ def error(evidence: Evidence, gbdt: pd.DataFrame) -> Figure:
 
 def certificate(evidence: Evidence, widths: Mapping[str, float]) -> Figure:
     """What held-out rows certify of the stored Unit runs, beside plug-in and debiased errors."""
-    figure, panels = _row_of_panels(len(evidence.datasets))
+    figure, panels = _panels(len(evidence.datasets), PANEL * len(evidence.datasets), 2.9)
     for axes, dataset in zip(panels, evidence.datasets, strict=True):
         mce, floor, square = (
             evidence.curves(dataset, "unit", column).mean(axis=0)
@@ -250,8 +239,7 @@ def certificate(evidence: Evidence, widths: Mapping[str, float]) -> Figure:
 
 def income(rounds: pd.DataFrame) -> Figure:
     """Gap, log-loss and multicalibration error of the classifier on Adult's income label."""
-    figure = Figure(figsize=(9, 3.2), layout="constrained")
-    panels = figure.subplots(1, 3)
+    figure, panels = _panels(3, 9, 3.2)
     titles = ("gap of the logits", "log-loss", "multicalibration error")
     for axes, name, title in zip(panels, ("gap", "loss", "mce"), titles, strict=True):
         for strategy, group in rounds.groupby("strategy", sort=False):
@@ -269,6 +257,7 @@ def income(rounds: pd.DataFrame) -> Figure:
     return figure
 
 
-def _row_of_panels(n: int) -> tuple[Figure, list[Axes]]:
-    figure = Figure(figsize=(PANEL * n, 2.9), layout="constrained")
+def _panels(n: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    """A figure of ``width`` times ``height`` inches with a row of ``n`` panels."""
+    figure = Figure(figsize=(width, height), layout="constrained")
     return figure, list(figure.subplots(1, n, squeeze=False)[0])

@@ -53,16 +53,16 @@ def length(family: Sequence[Projector], eta: float, r: Floats, order: Order, n: 
 
 
 def in_turn(t: int, norms: Floats) -> int:
-    """One after the other."""
+    """One projector after the other."""
     return t % len(norms)
 
 
 def laziest(_: int, norms: Floats) -> int:
-    """The projector that moves least, but moves."""
+    """The projector whose step is shortest, of those that move r at all."""
     return int(np.where(norms > 1e-9 * norms.max(), norms, np.inf).argmin())
 
 
 def at_random(seed: int) -> Order:
-    """Any of them."""
+    """One of the projectors at random."""
     rng = np.random.default_rng(seed)
     return lambda _, norms: int(rng.integers(len(norms)))

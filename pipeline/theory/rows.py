@@ -37,17 +37,9 @@ def real_instances(X: Floats, y: Floats, seed: int = 0) -> list[Instance]:
     X, y = X[rows], y[rows] / y[rows].std()
     f0 = paper_forest(seed).fit(X, y).predict(X)
     directions = leading_directions(X)
-    return [
-        Instance(
-            kind,
-            y,
-            f0,
-            learners_of(kind, directions, f0.mean(), f0.std() or 1.0),
-            ETA,
-            seed=N_ROWS + seed,
-        )
-        for kind in KINDS
-    ]
+    centre, width = f0.mean(), f0.std() or 1.0
+    classes = {kind: learners_of(kind, directions, centre, width) for kind in KINDS}
+    return [Instance(kind, y, f0, B, ETA, N_ROWS + seed) for kind, B in classes.items()]
 
 
 def leading_directions(X: Floats) -> Floats:

@@ -23,7 +23,7 @@ from pipeline.runs.strategies import rescaling_of
 from pipeline.runs.tasks import Task
 from pipeline.theory import curves, income
 from pipeline.theory.dynamics import run
-from pipeline.theory.findings import Finding, find_all
+from pipeline.theory.findings import REGISTRY, record
 from pipeline.theory.instances import N_INSTANCES, Bank, Instance
 from pipeline.theory.rows import oracle_error, real_instances
 from pipeline.theory.trials import Trials
@@ -103,8 +103,7 @@ class Study:
         if not current:
             log.warning("%s is of an earlier edition: stage=theory makes it anew", folder)
             return None
-        return cls(findings, tables["curves"], tables["exact"], tables["gbdt"],
-                   tables.get("income"))  # fmt: skip
+        return cls(findings=findings, income=tables.pop("income", None), **tables)
 
 
 def conduct(plan: Plan, n: int = N_INSTANCES) -> Study:
@@ -129,14 +128,12 @@ def conduct(plan: Plan, n: int = N_INSTANCES) -> Study:
         configs = of_dataset[INCOME_DATASET]
         income_ = income.measure(configs, plan.library.table(configs[0].dataset))
     log.info("theory: statements on random instances ...")
-    measured = pd.DataFrame(gbdt)
-    findings: list[Finding] = find_all(Trials(Bank(n, real)))
     return Study(
-        [finding.record() for finding in findings],
-        curves.measure(),
-        pd.DataFrame(exact),
-        measured,
-        income_,
+        findings=[record(finding) for finding in REGISTRY.judge_all(Trials(Bank(n, real)))],
+        curves=curves.measure(),
+        exact=pd.DataFrame(exact),
+        gbdt=pd.DataFrame(gbdt),
+        income=income_,
     )
 
 

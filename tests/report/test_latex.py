@@ -5,8 +5,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from pipeline.chapters.theory import FRAGMENTS, PROOFS
-from pipeline.chapters.theory import _proofs as proofs
+from pipeline.chapters.theory import FRAGMENTS, PROOFS, proofs
 from pipeline.report import latex
 
 

@@ -77,7 +77,7 @@ class Theory(Chapter):
         compile_kernels()
         study, folder = conduct(plan), report_folder(plan)
         study.write(folder)
-        return f"{_scorecard(study.findings)}\nfindings: {folder / Study.FINDINGS}"
+        return f"{scorecard(study.findings)}\nfindings: {folder / Study.FINDINGS}"
 
     def section(self, context: Context) -> Section | None:
         evidence, source = context.evidence, context.results("theory")
@@ -100,14 +100,14 @@ class Theory(Chapter):
             "kinds": KINDS,
             "n_instances": N_INSTANCES,
             "n_rows": N_ROWS,
-            "levels": _levels(study.findings),
+            "levels": levels(study.findings),
             "findings": [
                 {**record, "paper": record["where"], "tone": TONES[record["verdict"]]}
                 for record in study.findings
             ],
             "n_errata": sum(len(section.points) for section in points.sections),
             "certificates": _certificates(certificates),
-            "proofs": _proofs(),
+            "proofs": proofs(),
         }
         pictures = [
             self.picture(folder / "figures" / f"{name}.png", n_rows=N_ROWS) for name in names
@@ -126,7 +126,7 @@ def _of_leaf_indicators(evidence: Evidence) -> Evidence | None:
     return evidence.under(LEAVES) if f"mce_test_{LEAVES}" in evidence.rounds else None
 
 
-def _levels(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[int], list[str]]]:
+def levels(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[int], list[str]]]:
     """Of each level: what it is, how many statements have each verdict, and which do not hold."""
     found = []
     for level, name in LEVELS.items():
@@ -137,7 +137,7 @@ def _levels(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[int], 
     return found
 
 
-def _scorecard(records: Sequence[Mapping[str, Any]]) -> str:
+def scorecard(records: Sequence[Mapping[str, Any]]) -> str:
     """The findings' verdicts for a terminal, and their number by level."""
     lines = [f"{'':<4}{'verdict':<28}statement"]
     for r in records:
@@ -145,7 +145,7 @@ def _scorecard(records: Sequence[Mapping[str, Any]]) -> str:
         lines.append(f"{'':<32}{r['evidence']}")
         lines += [f"{'':<32}{r['correction']}"] if r["correction"] else []
     lines.append(f"{'':<32}{'hold':>6}{'narrower':>10}{'fail':>6}")
-    for name, (holds, narrower, fails), broken in _levels(records):
+    for name, (holds, narrower, fails), broken in levels(records):
         counts = f"{holds:>6}{narrower:>10}{fails:>6}"
         lines.append(f"{name:<32}{counts}  {', '.join(broken)}".rstrip())
     return "\n".join(lines)
@@ -168,7 +168,7 @@ def _certificates(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([table["dataset"].rename("Dataset"), moment.rename("Moment"), shown], axis=1)
 
 
-def _proofs() -> Markup:
+def proofs() -> Markup:
     """The proofs, from their LaTeX."""
     return Markup("\n").join(
         latex.document((PROOFS / f"{name}.tex").read_text(encoding="utf-8")) for name in FRAGMENTS

@@ -1,9 +1,12 @@
-"""Every statement of the theory, tried; see `registry` for what a verdict means."""
+"""Every statement of the theory, tried; a module per theorem.
 
-# Imported for their findings, in the paper's order.
-from pipeline.theory.findings import (  # noqa: F401, I001
-    unit, error, linear, relaxed, adaptive, hybrid, certificate,
-)  # fmt: skip
-from pipeline.theory.findings.registry import REGISTRY, Finding, Level, Verdict, find, find_all
+A module has the checks of a theorem, the small instances on which a statement of it fails, and,
+under ``@tries(id)``, the function that tries each statement; the words are in statements.yaml.
+"""
 
-__all__ = ["REGISTRY", "Finding", "Level", "Verdict", "find", "find_all"]
+# In the paper's order, which is the order of the findings.
+from pipeline.theory.findings import unit, error, linear, relaxed, adaptive, hybrid, certificate  # noqa: F401, I001
+from pipeline.theory.statements import Level
+from pipeline.theory.verdicts import REGISTRY, record
+
+__all__ = ["REGISTRY", "Level", "record"]

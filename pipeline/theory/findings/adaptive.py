@@ -1,199 +1,226 @@
-"""Theorem 4.6, the eigenvalue lemma, and the quadratic rate: adaptive weights."""
+"""Theorem 4.6, the eigenvalue lemma and the quadratic rate: adaptive weights."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from pipeline.theory import counterexamples as counter
-from pipeline.theory.checks import Check, identity, labelled
-from pipeline.theory.checks import adaptive as c
-from pipeline.theory.checks.unit import smallest_projection
-from pipeline.theory.findings.registry import Tried, finding
-from pipeline.theory.findings.unit import by_regime
-from pipeline.theory.instances import SMOOTH
+from pipeline.boosting.arrays import Floats
+from pipeline.boosting.rescaling import Adaptive
+from pipeline.theory.checks import ROUNDING, Check, by_regime, identity, worst, worst_prefix
+from pipeline.theory.dynamics import Trajectory, run
+from pipeline.theory.findings.unit import smallest_projection
+from pipeline.theory.instances import SMOOTH, Instance, learners_of
 from pipeline.theory.learners import project
-from pipeline.theory.trials import LONG, Trials
+from pipeline.theory.trials import Trials
+from pipeline.theory.verdicts import Tried, tries, tries_on
 
-WHERE = "Theorem 4.6"
-EPSILONS = [10.0**-k for k in range(1, 8)]
+VANISHED = 0.01  # of the first ‖Ê‖, below which W9 takes it to have vanished
+NEAR_ONE = 0.003  # how far W3 lets the last weight be from 1
+EPSILONS = [10.0**-k for k in range(1, 8)]  # distances of the start from the targets
 
 
-@finding("W1", level="result", where=f"{WHERE}(1)", text="The loss does not increase.")
+@tries_on("W1", lambda trials: trials.adaptive)
+def loss_is_monotone(t: Trajectory) -> Check:
+    """V(f_{t+1}) ≤ V(f_t), relative to V(f_0)."""
+    return Check(float(np.diff(t.loss).max()) / t.loss[0], ROUNDING)
+
+
+def weights_are_not_negative(t: Trajectory) -> Check:
+    """ω_t ≥ 0 for t ≥ 1, as the proof shows it; the paper states it for all t."""
+    return Check(float(-t.w[1:].min()), 0.0)
+
+
+def negative_first_weight(i: Instance) -> float:
+    """ω_0 for f_0 = −3y, a little disturbed, and a class that sees predictions of that size."""
+    f0 = -3 * i.y + 0.1 * i.generator().normal(size=len(i.y))
+    learners = learners_of(i.kind, i.learners.H[:, 1:], float(f0.mean()), float(f0.std()))
+    return float(run(i.y, f0, learners, min(i.eta, 0.5), 1, Adaptive()).w[0])
+
+
+def one_point(f0: float) -> Trajectory:
+    """One round of adaptive weights on one point: y = 1, b = 1, η = ½."""
+    return run(np.ones(1), np.full(1, f0), lambda f: np.ones((len(f), 1)), 0.5, 1, Adaptive())
+
+
+@tries("W2")
 def _(trials: Trials) -> Tried:
-    return Tried(stated=[c.loss_is_monotone(t) for t in trials.adaptive])
-
-
-@finding(
-    "W2",
-    level="clause",
-    where=f"{WHERE}(3)",
-    text="ω_t ≥ 0 for every t.",
-    correction="For t ≥ 1, which is what the proof shows.",
-    remark="One point, b = 1, y = 1, f₀ = −3, η = ½: ω₀ = −1. The others are f₀ = −3y, a little "
-    "disturbed, with smooth classes that see predictions of that size and η ≤ ½.",
-)
-def _(trials: Trials) -> Tried:
-    instances = list(trials.bank.random(SMOOTH, trials.bank.n))
-    first = [(i.kind, counter.negative_first_weight(i)) for i in instances]
+    random = trials.bank.random(SMOOTH, trials.bank.n)
     return Tried(
         stated=[
-            *labelled("one point", [Check(-counter.negative_weight_of_one_point(), 0.0)]),
-            *(x for kind, w in first for x in labelled(kind, [Check(-w, 0.0)])),
+            Check(-float(one_point(-3.0).w[0]), 0.0, "one point"),
+            *(Check(-negative_first_weight(i), 0.0, i.kind) for i in random),
         ],
-        narrower=[c.weights_are_not_negative(t) for t in trials.adaptive],
+        narrower=[weights_are_not_negative(t) for t in trials.adaptive],
     )
 
 
-@finding(
-    "W9",
-    level="result",
-    where=f"{WHERE}(2)",
-    text=f"The multicalibration error tends to 0 (‖Ê‖ below 1 % of the first after {LONG} rounds).",
-    limit=True,
-    remark="Needs sup‖B(f_t)‖ < ∞.",
-)
+@tries_on("W9", lambda trials: trials.adaptive_long)
+def error_vanishes(t: Trajectory) -> Check:
+    """The last ‖Ê‖ is below `VANISHED` of the first."""
+    return Check(float(t.errors[-1]), VANISHED * float(t.errors[0]))
+
+
+@tries_on("W3", lambda trials: trials.adaptive_long)
+def weights_tend_to_one(t: Trajectory) -> Check:
+    """The last ω_t is within `NEAR_ONE` of 1."""
+    return Check(abs(float(t.w[-1]) - 1), NEAR_ONE)
+
+
+def projection_by_update(t: Trajectory) -> Check:
+    """For t ≥ 1, η‖A r_t‖² ≤ ‖φ_t‖‖r_t‖: φ_t = 0 only if A r_t = 0. The round that uses most."""
+    bounds = np.linalg.norm(t.phi[1:], axis=1) * np.linalg.norm(t.r[1:-1], axis=1)
+    return worst(t.eta * np.square(t.projected[1:]), bounds)
+
+
+@tries("W10")
 def _(trials: Trials) -> Tried:
+    t = one_point(-1.0)
     return Tried(
-        stated=by_regime(
-            trials.adaptive_long, lambda t: Check(float(t.errors[-1]), 0.01 * float(t.errors[0]))
-        )
+        stated=[Check(float(t.projected[0]), float(np.linalg.norm(t.phi[0])))],
+        narrower=[projection_by_update(t) for t in trials.adaptive],
     )
 
 
-@finding(
-    "W3",
-    level="proof",
-    where=f"proof of {WHERE}(2)",
-    text=f"ω_t → 1 (after {LONG} rounds, within 0.003).",
-    limit=True,
-    remark="The proof assumes that A(f) is continuous, which the theorem does not, and that φ has "
-    "the same limit along a subsequence and along its successors; W4 shows it without either.",
-)
+@tries_on("W4", lambda trials: trials.adaptive)
+def adaptive_identity(t: Trajectory) -> Check:
+    """Ours: ‖r_t‖² − ‖r_{t+1}‖² = η(2 − η)‖A r_t‖² + (ω_t − 1)²‖φ_t‖²."""
+    squares = np.square(np.linalg.norm(t.r, axis=1))
+    rescaled = (t.w - 1) ** 2 * np.square(t.phi).sum(axis=1)
+    right = t.eta * (2 - t.eta) * np.square(t.projected) + rescaled
+    return identity(-np.diff(squares), right, scale=float(squares[0]))
+
+
+def smallest_gap_adaptive(t: Trajectory) -> Check:
+    """Ours: min ‖Δ_t‖ ≤ √(2/(2 − η)) ‖y − f_0‖/√T, from the identity above; the worst T."""
+    return worst_prefix(t.gaps, np.sqrt(2 / ((2 - t.eta) * t.counts)) * np.linalg.norm(t.r[0]))
+
+
+@tries("W5")
 def _(trials: Trials) -> Tried:
-    return Tried(
-        stated=by_regime(trials.adaptive_long, lambda t: Check(abs(float(t.w[-1]) - 1), 3e-3))
-    )
+    checks = {
+        "smallest gap": map(smallest_gap_adaptive, trials.adaptive),
+        "smallest ‖A r‖": map(smallest_projection, trials.adaptive),
+    }
+    return Tried(stated=by_regime(checks))
 
 
-@finding(
-    "W10",
-    level="proof",
-    where=f"proof of {WHERE}(2)",
-    text="If φ(f_t) = 0, then A(f_t)(y − f_t) = 0.",
-    correction="For t ≥ 1, where f_t ⟂ y − f_t and so η‖A r_t‖² = φ_tᵀr_t. At t = 0 it is false, "
-    "and ω₀ undefined.",
-    remark="One point, b = 1, y = 1, f₀ = −1, η = ½: φ₀ = 0 and A r₀ = 2.",
-)
+def eigenvalues(A: Floats, v: Floats, eta: float) -> Check:
+    """The spectrum of ηA + (I − ηA)vvᵀ: 1, η‖(I − A)v‖², η (rank − 1 times), and zeros."""
+    n, rank = len(v), round(float(np.trace(A)))
+    measured = np.sort(np.linalg.eigvals(eta * A + (np.eye(n) - eta * A) @ np.outer(v, v)).real)
+    rest = eta * float(np.square(v - A @ v).sum())
+    stated = np.sort(np.concatenate([[1.0, rest], np.full(rank - 1, eta), np.zeros(n - rank - 1)]))
+    # Eigenvalues of a matrix that is not symmetric are accurate to the root of rounding only.
+    return Check(float(np.abs(measured - stated).max()), 1e-7)
+
+
+@tries("W6")
 def _(trials: Trials) -> Tried:
-    phi, projected = counter.vanishing_update()
-    return Tried(
-        stated=[Check(projected, phi)],
-        narrower=[c.projection_by_update(t) for t in trials.adaptive],
-    )
-
-
-@finding(
-    "W4",
-    level="ours",
-    where="ours",
-    text="‖r_t‖² − ‖r_{t+1}‖² = η(2 − η)‖A r_t‖² + (ω_t − 1)²‖φ_t‖².",
-)
-def _(trials: Trials) -> Tried:
-    return Tried(stated=[c.adaptive_identity(t) for t in trials.adaptive])
-
-
-@finding(
-    "W5",
-    level="ours",
-    where="ours",
-    text="The smallest gap is at most √(2/(2 − η))‖y − f₀‖/√T, and the smallest ‖A r_t‖ at most "
-    "‖y − f₀‖/√(η(2 − η)T); with sup‖B‖ < ∞ the same order for ‖Ê‖, A continuous or not.",
-)
-def _(trials: Trials) -> Tried:
-    return Tried(
-        stated=[
-            *labelled("smallest gap", map(c.smallest_gap_adaptive, trials.adaptive)),
-            *labelled("smallest ‖A r‖", map(smallest_projection, trials.adaptive)),
-        ]
-    )
-
-
-@finding(
-    "W6",
-    level="result",
-    where="Lemma A.6",
-    text="The eigenvalues of ηA + (I − ηA)vvᵀ.",
-    limit=True,
-)
-def _(trials: Trials) -> Tried:
-    spectra = []
+    checks = []
     for i in trials.bank():
         v = i.generator().normal(size=len(i.y))
         A = project(i.learners(i.f0)).matrix()
-        spectra.append(c.eigenvalues(A, v / np.linalg.norm(v), i.eta))
-    return Tried(stated=spectra)
+        checks.append(eigenvalues(A, v / np.linalg.norm(v), i.eta))
+    return Tried(stated=checks)
 
 
-@finding(
-    "W7",
-    level="result",
-    where="Lemma A.8",
-    text="η = 1: r_{t+1} = yᵀA r_t/‖y − (I − A)r_t‖² · (I − A)r_t.",
-    correction="r_{t+1} = (I − φφᵀ/‖φ‖²)(I − ηA)r_t, for every η (W11). The proof takes the outer "
-    "product yfᵀ for the inner one.",
-)
+# --- the quadratic rate --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NextResidual:
+    """A step of Adaptive: the next residual, what Lemma A.8 says of it, and what is true."""
+
+    actual: Floats
+    stated: Floats
+    true: Floats
+
+
+def next_residual(y: Floats, f: Floats, A: Floats, eta: float = 1.0) -> NextResidual:
+    """With φ = f + ηA(y − f): r_{t+1} = (I − φφᵀ/‖φ‖²)(I − ηA) r_t, for every η."""
+    r = y - f
+    phi = f + eta * (A @ r)
+    left = r - eta * (A @ r)
+    return NextResidual(
+        actual=y - (y @ phi) / (phi @ phi) * phi,
+        stated=(y @ (A @ r)) / np.square(y - left).sum() * left,
+        true=left - (phi @ left) / (phi @ phi) * phi,
+    )
+
+
+def _first_step(i: Instance, eta: float = 1.0) -> NextResidual:
+    return next_residual(i.y, i.f0, project(i.learners(i.f0)).matrix(), eta)
+
+
+@tries("W7")
 def _(trials: Trials) -> Tried:
-    steps = [c.next_residual(i.y, i.f0, project(i.learners(i.f0)).matrix()) for i in trials.bank()]
+    steps = [_first_step(i) for i in trials.bank()]
     return Tried(
         stated=[identity(s.actual, s.stated) for s in steps],
         corrected=[identity(s.actual, s.true) for s in steps],
     )
 
 
-@finding(
-    "W8",
-    level="result",
-    where="Theorem A.7",
-    text="η = 1: ‖r_{t+1}‖ ≤ C‖r_t‖² once the residual is small.",
-    correction="For A Lipschitz near y if and only if range(I − A(y)) ⊆ span(y), which takes at "
-    "least n − 1 independent learners (W11). Otherwise only ‖r_{t+1}‖ ≤ ‖r_t‖ holds.",
-    remark="Smallest example: A = e₁e₁ᵀ, y = (1, 1, 0), f₀ = y − εe₃, ‖r₁‖/‖r₀‖ → 1, where the "
-    "lemma has r₁ = 0.",
-)
+def not_quadratic(epsilon: float) -> tuple[float, float]:
+    """A = e₁e₁ᵀ, y = (1, 1, 0), f_0 = y − ε e₃: ‖r_1‖/‖r_0‖ as it is, and as the lemma has it."""
+    A = np.diag([1.0, 0.0, 0.0])
+    step = next_residual(np.array([1.0, 1.0, 0.0]), np.array([1.0, 1.0, -epsilon]), A)
+    actual, stated = (float(np.linalg.norm(r)) / epsilon for r in (step.actual, step.stated))
+    return actual, stated
+
+
+def not_quadratic_smooth(i: Instance, epsilon: float) -> float:
+    """‖r_1‖/‖r_0‖ from f_0 = y − ε v, v a random unit vector, for a smooth class (η = 1)."""
+    v = i.generator().normal(size=len(i.y))
+    f = i.y - epsilon * v / np.linalg.norm(v)
+    step = next_residual(i.y, f, project(i.learners(f)).matrix())
+    return float(np.linalg.norm(step.actual)) / epsilon
+
+
+@tries("W8")
 def _(trials: Trials) -> Tried:
-    fixed = [Check(counter.not_quadratic(e)[0], 10 * e) for e in EPSILONS]
     smooth = [
-        (e, counter.not_quadratic_smooth(i, e)) for i in trials.bank.few(("rbf",)) for e in EPSILONS
+        (epsilon, not_quadratic_smooth(i, epsilon))
+        for i in trials.bank.few(("rbf",))
+        for epsilon in EPSILONS
     ]
-    rest = [ratio for _, ratio in smooth]
+    ratios = [ratio for _, ratio in smooth]
+    checks = {
+        "A fixed": [Check(not_quadratic(e)[0], 10 * e) for e in EPSILONS],
+        "radial functions of f": [Check(ratio, 10 * e) for e, ratio in smooth],
+    }
     return Tried(
-        stated=[
-            *labelled("A fixed", fixed),
-            *labelled("radial functions of f", (Check(ratio, 10 * e) for e, ratio in smooth)),
-        ],
-        corrected=[Check(ratio, 1.0) for ratio in rest],
+        stated=by_regime(checks),
+        corrected=[Check(ratio, 1.0) for ratio in ratios],
         measured="With radial functions of f, which do depend on f, ‖r₁‖/‖r₀‖ lies between "
-        f"{min(rest):.2f} and {max(rest):.2f} for ε from 0.1 to 1e-7.",
+        f"{min(ratios):.2f} and {max(ratios):.2f} for ε from 0.1 to 1e-7.",
     )
 
 
-@finding(
-    "W11",
-    level="ours",
-    where="ours",
-    text="r_{t+1} = (I − φφᵀ/‖φ‖²)(I − ηA)r_t. For η = 1 and A Lipschitz near y the rate is "
-    "quadratic if and only if range(I − A(y)) ⊆ span(y); if that range has a vector orthogonal to "
-    "y, the factor is 1 to first order.",
-)
+def quadratic(epsilon: float, seed: int = 0, n: int = 6) -> float:
+    """‖r_1‖/‖r_0‖² where the rate is quadratic: n − 1 learners that span y's complement at f = y.
+
+    b_j(x_i, u) = a_ij + (u − y_i) c_ij with columns a_j orthogonal to y: linear in u, so smooth.
+    """
+    rng = np.random.default_rng([8, seed])
+    y = rng.normal(size=n) + 1
+    basis = np.linalg.qr(np.column_stack([y, rng.normal(size=(n, n - 1))]))[0][:, 1:]
+    slopes = rng.normal(size=basis.shape)
+    v = rng.normal(size=n)
+    f = y - epsilon * v / np.linalg.norm(v)
+    step = next_residual(y, f, project(basis + (f - y)[:, None] * slopes).matrix())
+    return float(np.linalg.norm(step.actual)) / epsilon**2
+
+
+@tries("W11")
 def _(trials: Trials) -> Tried:
-    steps = [
-        c.next_residual(i.y, i.f0, project(i.learners(i.f0)).matrix(), i.eta) for i in trials.bank()
-    ]
-    constants = [[counter.quadratic(e, seed) for e in EPSILONS[1:6]] for seed in range(10)]
-    return Tried(
-        stated=[
-            *labelled("identity", (identity(s.actual, s.true) for s in steps)),
-            # ‖r₁‖/‖r₀‖² stays bounded as ‖r₀‖ → 0.
-            *labelled("quadratic", (Check(max(k), 3 * k[0]) for k in constants)),
-        ]
-    )
+    steps = [_first_step(i, i.eta) for i in trials.bank()]
+    constants = [[quadratic(e, seed) for e in EPSILONS[1:6]] for seed in range(10)]
+    checks = {
+        "identity": [identity(s.actual, s.true) for s in steps],
+        # ‖r₁‖/‖r₀‖² stays bounded as ‖r₀‖ → 0.
+        "quadratic": [Check(max(some), 3 * some[0]) for some in constants],
+    }
+    return Tried(stated=by_regime(checks))

@@ -1,0 +1,80 @@
+"""A check: a measured value beside its bound.
+
+An inequality holds if ``measured ≤ bound``. Of an identity the relative error is measured, and
+rounding is the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from pipeline.boosting.arrays import Floats
+
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Check:
+    """A measured value beside its bound.
+
+    regime : the kind of instance it was measured on, where a statement is tried in several.
+    """
+
+    measured: float
+    bound: float
+    regime: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """measured / bound: the share of the bound that is used."""
+        return self.measured / self.bound if self.bound > 0 else float(self.measured > 0)
+
+    @property
+    def holds(self) -> bool:
+        """Whether measured ≤ bound, up to rounding."""
+        room = 1e-9 * max(abs(self.bound), abs(self.measured), 1e-300)
+        return bool(self.measured <= self.bound + room)
+
+
+T = TypeVar("T")
+CheckOf = Callable[[T], Check | tuple[Check, ...]]  # what checks a run, once or in several ways
+
+
+def identity(left: Floats | float, right: Floats | float, scale: float | None = None) -> Check:
+    """An identity's error relative to the size of its sides (or to ``scale``)."""
+    left, right = np.asarray(left), np.asarray(right)
+    size = scale or max(float(np.abs(left).max()), float(np.abs(right).max()), 1e-300)
+    return Check(float(np.abs(left - right).max()) / size, ROUNDING)
+
+
+def worst(values: Floats, bounds: Floats) -> Check:
+    """The check of the round that uses the largest share of its bound; both (T,)."""
+    k = int((values / bounds).argmax())
+    return Check(float(values[k]), float(bounds[k]))
+
+
+def worst_prefix(values: Floats, bounds: Floats) -> Check:
+    """A bound on the smallest of the first T values, for the T that uses the largest share of it.
+
+    values : (T,), of each round;  bounds : (T,), of every number of rounds.
+    """
+    return worst(np.minimum.accumulate(values), bounds)
+
+
+def by_regime(checks: Mapping[str, Iterable[Check]]) -> list[Check]:
+    """Checks, each marked with the regime under whose name it is given."""
+    return [replace(check, regime=name) for name, some in checks.items() for check in some]
+
+
+def check_runs(check: CheckOf[T], runs: Mapping[str, Iterable[T]]) -> list[Check]:
+    """The checks of all runs, each marked with the regime under whose name the run is given."""
+    found = ((name, check(run)) for name, some in runs.items() for run in some)
+    return [
+        replace(one, regime=name)
+        for name, checks in found
+        for one in (checks if isinstance(checks, tuple) else (checks,))
+    ]

@@ -1,0 +1,166 @@
+"""How a statement's checks give its verdict, and the registry of the functions that try statements.
+
+A statement *holds* if it holds on all that was tried, as printed. If it does not, but does under a
+further condition, it *holds in a narrower regime*; otherwise it *fails as stated*, and a corrected
+form may have been checked beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pipeline.judgement import Judgement, Registry, Ruling
+from pipeline.theory.checks import ROUNDING, Check, CheckOf, check_runs
+from pipeline.theory.statements import STATEMENTS, Statement
+from pipeline.theory.trials import Trials
+
+RULE = (
+    "holds: all checks of the statement as printed do; holds in a narrower regime: not all of them "
+    "do, but all under the condition in the correction; fails as stated: otherwise"
+)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """How many checks of a regime hold, and which share of their bounds is used.
+
+    median, most : None where no check has a share, as of identities and of bounds that are zero.
+    """
+
+    regime: str
+    checks: int
+    hold: int
+    median: float | None
+    most: float | None
+
+    @classmethod
+    def of(cls, regime: str, checks: Sequence[Check]) -> Usage:
+        """The usage of one regime's checks."""
+        ratios = [c.ratio for c in checks if c.bound > ROUNDING and np.isfinite(c.ratio)]
+        return cls(
+            regime,
+            len(checks),
+            sum(c.holds for c in checks),
+            float(np.median(ratios)) if ratios else None,
+            float(max(ratios)) if ratios else None,
+        )
+
+    def __str__(self) -> str:
+        """For a terminal."""
+        text = f"{self.regime}: {self.hold} of {self.checks} hold"
+        if self.most is None:
+            return text
+        return f"{text}, of the bound {self.median:.2g} in the median, {self.most:.2g} at most"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """What was tried of a statement.
+
+    stated : checks of the statement as printed.  narrower : checks of it under the condition in the
+    statement's correction.  corrected : checks of another form, given in the correction.
+    measured : further measured values, in words.
+    """
+
+    stated: Sequence[Check]
+    narrower: Sequence[Check] = ()
+    corrected: Sequence[Check] = ()
+    measured: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """One of the three of this module's docstring."""
+        if not self.stated:
+            raise ValueError("nothing was tried")
+        if all(c.holds for c in self.stated):
+            return "holds"
+        if self.narrower and all(c.holds for c in self.narrower):
+            return "holds in a narrower regime"
+        return "fails as stated"
+
+    @property
+    def regimes(self) -> list[Usage]:
+        """The usage of the stated checks by regime, in the order in which regimes first occur."""
+        names = dict.fromkeys(c.regime for c in self.stated)
+        return [Usage.of(name, [c for c in self.stated if c.regime == name]) for name in names]
+
+    def evidence(self, *, limit: bool) -> str:
+        """How many checks hold and, unless of a ``limit``, the largest share of a bound used."""
+        total = Usage.of("", self.stated)
+        text = f"{total.hold} of {total.checks} checks hold"
+        text += f" in {len(self.regimes)} regimes" if len(self.regimes) > 1 else ""
+        if total.hold == total.checks and total.most is not None and not limit:
+            text += f"; at most {total.most:.2g} of the bound is used"
+        for name, checks in (("narrower", self.narrower), ("corrected", self.corrected)):
+            if checks:
+                text += f"; {name} form: {sum(c.holds for c in checks)} of {len(checks)}"
+        return text
+
+
+def ruling(statement: Statement, tried: Tried) -> Ruling:
+    """What follows for a statement; the checks themselves are kept under ``tried``."""
+    regimes = [asdict(usage) for usage in tried.regimes]
+    if statement.limit:  # its bounds are tolerances, of which no share is used
+        regimes = [usage | {"median": None, "most": None} for usage in regimes]
+    return Ruling(
+        measured=tried.measured,
+        rule=RULE,
+        verdict=tried.verdict,
+        explanation=statement.correction,
+        details={
+            "level": statement.level,
+            "where": statement.where,
+            "correction": statement.correction,
+            "remark": statement.remark,
+            "ours": statement.level == "ours",
+            "evidence": tried.evidence(limit=statement.limit),
+            "regimes": regimes,
+            "tried": tried,
+        },
+    )
+
+
+def record(finding: Judgement) -> dict[str, Any]:
+    """A finding, JSON-ready, as findings.json has it."""
+    words = ("id", "level", "where", "text", "correction", "remark")
+    results = ("measured", "ours", "verdict", "evidence", "regimes")
+    entries = {**vars(finding), **finding.details}
+    return {name: entries[name] for name in (*words, *results)}
+
+
+REGISTRY: Registry[Trials] = Registry()
+Try = Callable[[Trials], Tried]
+C = TypeVar("C", bound=CheckOf[Any])
+
+
+def tries(id_: str) -> Callable[[Try], Try]:
+    """Register a function that tries the statement ``id_`` of statements.yaml."""
+    statement = STATEMENTS[id_]
+
+    def register(try_: Try) -> Try:
+        add = REGISTRY(id_, text=statement.text, paper=statement.where)
+        add(lambda trials: ruling(statement, try_(trials)))
+        return try_
+
+    return register
+
+
+def tries_on(id_: str, runs: Callable[[Trials], Any]) -> Callable[[C], C]:
+    """Register a check of one run: it tries the statement ``id_`` on each of some ``runs``.
+
+    They are given in a list, or by regime in a mapping of lists.
+    """
+
+    def register(check: C) -> C:
+        def try_(trials: Trials) -> Tried:
+            some = runs(trials)
+            return Tried(stated=check_runs(check, some if isinstance(some, dict) else {"": some}))
+
+        tries(id_)(try_)
+        return check
+
+    return register
