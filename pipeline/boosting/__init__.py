@@ -1,15 +1,39 @@
-"""Algorithm 1 of the paper as a library; knows nothing of Hydra or reports."""
+"""Algorithm 1 of the paper as a library, independent of the rest of the package."""
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from pipeline.boosting import caching  # noqa: F401  # before anything that loads numba
-from pipeline.boosting.audit import Assessment, Auditor, multicalibration_error
-from pipeline.boosting.classifier import MulticalibrationBoostingClassifier
-from pipeline.boosting.display import MulticalibrationDisplay
-from pipeline.boosting.estimator import PAPER, MulticalibrationBoostingRegressor
-from pipeline.boosting.forest import ExactRandomForestRegressor
-from pipeline.boosting.inspection import AuditResult, audit_predictions
-from pipeline.boosting.rescaling import Adaptive, Relaxed, Rescaling, Unit
+from pipeline.boosting import caching  # noqa: F401  # must come before anything that imports numba
+
+if TYPE_CHECKING:
+    from pipeline.boosting.audit import Assessment, Auditor, multicalibration_error
+    from pipeline.boosting.classifier import MulticalibrationBoostingClassifier
+    from pipeline.boosting.display import MulticalibrationDisplay
+    from pipeline.boosting.distributed.estimator import DaskMulticalibrationBoostingRegressor
+    from pipeline.boosting.estimator import PAPER
+    from pipeline.boosting.forest import ExactRandomForestRegressor
+    from pipeline.boosting.inspection import AuditResult, audit_predictions
+    from pipeline.boosting.regressor import MulticalibrationBoostingRegressor
+    from pipeline.boosting.rescaling import Adaptive, Relaxed, Rescaling, Unit
+
+# Where each public name is; its module is imported when the name is used.
+_MODULES = {
+    "PAPER": "estimator",
+    "Adaptive": "rescaling",
+    "Assessment": "audit",
+    "AuditResult": "inspection",
+    "Auditor": "audit",
+    "DaskMulticalibrationBoostingRegressor": "distributed.estimator",
+    "ExactRandomForestRegressor": "forest",
+    "MulticalibrationBoostingClassifier": "classifier",
+    "MulticalibrationBoostingRegressor": "regressor",
+    "MulticalibrationDisplay": "display",
+    "Relaxed": "rescaling",
+    "Rescaling": "rescaling",
+    "Unit": "rescaling",
+    "audit_predictions": "inspection",
+    "multicalibration_error": "audit",
+}
 
 __all__ = [
     "PAPER",
@@ -31,9 +55,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What needs an extra is loaded when it is asked for."""
-    if name == "DaskMulticalibrationBoostingRegressor":
-        from pipeline.boosting.distributed.estimator import DaskMulticalibrationBoostingRegressor
-
-        return DaskMulticalibrationBoostingRegressor
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Import a public name's module when the name is used."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

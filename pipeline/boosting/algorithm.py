@@ -23,9 +23,10 @@ _ROUNDS_AXIS = 1
 
 @dataclass(frozen=True)
 class Step:
-    """Round t: what it fitted and where it led.
+    """A round of Algorithm 1.
 
-    f : (n,) training predictions f_{t+1};  gap : ‖f_{t+1} − f_t‖₂;  weight : w_t.
+    t : its number.  ensemble : h_t.  weight : w_t.  f : (n,) the training predictions f_{t+1}.
+    gap : ‖f_{t+1} − f_t‖₂.
     """
 
     t: int
@@ -37,7 +38,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Round:
-    """What is kept of a `Step`: its size does not depend on the number of rows."""
+    """What a model keeps of a `Step`: its size does not depend on the number of rows."""
 
     ensemble: Ensemble
     weight: float
@@ -53,52 +54,52 @@ def boost(
     fit_round: FitRound,
     row_weights: Floats | None = None,
 ) -> Iterator[Step]:
-    """Run Algorithm 1 from f_0 on the training rows, yielding one `Step` per round.
+    """Run Algorithm 1 from f_0 on the training rows and yield one `Step` per round.
 
-    Rows with weights (n,) count like as many copies in w_t and in the gaps.
+    A row with a weight counts like as many copies of it in w_t and in the gaps.
     """
     f = f0
-    of_rows = () if row_weights is None else (row_weights,)
+    weights = () if row_weights is None else (row_weights,)
     for t in range(n_rounds):
         ensemble, h = fit_round(t, f, y - f)
         phi = f + eta * h
-        weight = finite_weight(rescaling.weight(t, y, phi, *of_rows), rescaling, t)
+        weight = finite_weight(rescaling.weight(t, y, phi, *weights), rescaling, t)
         following = weight * phi
         yield Step(t, ensemble, weight, following, norm(following - f, row_weights))
         f = following
 
 
 def finite_weight(weight: object, rescaling: Rescaling, t: int) -> float:
-    """A weight as a number; a strategy of one's own may give anything."""
+    """Return a weight as a float; raise ValueError if a user's strategy returned anything else."""
     try:
         number = float(weight)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         number = np.nan
     if not np.isfinite(number):
-        said = f"{type(weight).__name__} {np.array2string(np.asarray(weight), threshold=3)}"
+        found = f"{type(weight).__name__} {np.array2string(np.asarray(weight), threshold=3)}"
         raise ValueError(
-            f"{type(rescaling).__name__}.weight gave {said} at round {t}: must be a finite number"
+            f"{type(rescaling).__name__}.weight gave {found} at round {t}: must be a finite number"
         )
     return number
 
 
 def advance(f: Floats, X: Floats, step: Step | Round, eta: float) -> Floats:
-    """The same recursion on other rows: f_{t+1}(x) from their own f_t(x)."""
+    """Return f_{t+1}(x) of any rows from their own f_t(x)."""
     return step.weight * (f + eta * step.ensemble.predict(X, f))
 
 
 def norm(v: Floats, row_weights: Floats | None = None) -> float:
-    """‖v‖₂ without BLAS, whose order of summation depends on the number of threads."""
+    """Return ‖v‖₂, without BLAS, whose order of summation depends on the number of threads."""
     squares = np.square(v)
     return float(np.sqrt((squares if row_weights is None else row_weights * squares).sum()))
 
 
 def mean_squared_error(y: Floats, f: Floats) -> float:
-    """Mean of (y − f)²."""
+    """Return the mean of (y − f)²."""
     return float(np.square(y - f).mean())
 
 
 def round_seed(seed: int, t: int) -> int:
-    """The seed of round t's ensemble; the same for every strategy, so that they share round 0."""
+    """Return the seed of round t's ensemble, the same for every strategy: they share round 0."""
     sequence = np.random.SeedSequence(seed, spawn_key=(_ROUNDS_AXIS, t))
     return int(sequence.generate_state(1, np.uint32)[0])

@@ -1,8 +1,8 @@
-"""A place for compiled code, found before numba is loaded.
+"""A folder for compiled code, chosen before numba is imported.
 
-numba keeps it beside the source or in the user's cache folder, and refuses to be imported where it
-can write to neither (a read-only checkout and home). Then a private folder among temporary files
-serves; ``NUMBA_CACHE_DIR`` names another.
+numba stores it next to the source or in the user's cache folder, and cannot be imported where it
+can write to neither (a read-only checkout and home). Then a private folder among temporary files is
+used; ``NUMBA_CACHE_DIR`` names another.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ def find_cache() -> None:
     """Set ``NUMBA_CACHE_DIR`` if the usual places cannot be written to."""
     if os.environ.get("NUMBA_CACHE_DIR"):
         return
-    beside = Path(__file__).parent / "__pycache__"
+    next_to_source = Path(__file__).parent / "__pycache__"
     home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    if not (_writable(beside) or _writable(home / "numba")):
+    if not (_writable(next_to_source) or _writable(home / "numba")):
         os.environ["NUMBA_CACHE_DIR"] = _private_folder()
 
 
@@ -33,7 +33,7 @@ def _writable(folder: Path) -> bool:
 
 
 def _private_folder() -> str:
-    """A folder that only this user can have written to: what is in it will be executed."""
+    """Return a folder that only this user can have written to: its content is executed."""
     user = os.getuid() if hasattr(os, "getuid") else 0
     folder = Path(tempfile.gettempdir()) / f"mcboost-replication-{user}"
     try:

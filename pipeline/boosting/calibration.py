@@ -1,4 +1,4 @@
-"""Calibration by the prediction alone: bins of equal size, without the noise of their means.
+"""Calibration error in bins of the prediction, without the noise of the bins' means.
 
 In a bin of n_k rows with residuals r, the square of the mean residual is, as an estimate, too large
 by its variance; (S_k² − Q_k) / (n_k (n_k − 1)), S_k = Σ r, Q_k = Σ r², is not (a special case of
@@ -15,9 +15,9 @@ BINS = 10
 
 
 def debiased_binned_square(y: Floats, prediction: Floats, n_bins: int = BINS) -> float:
-    """Σ_k (n_k / n) E[r | bin k]², unbiased for given bins; may be negative.
+    """Return an estimate of Σ_k (n_k / n) E[r | bin k]², unbiased for given bins; may be negative.
 
-    Bins hold as equal numbers of rows as equal predictions, which stay together, allow.
+    Bins have equally many rows, as far as rows with equal predictions can stay together.
     """
     cuts = np.quantile(prediction, np.linspace(0, 1, n_bins + 1)[1:-1])
     bins = np.searchsorted(np.unique(cuts), prediction, side="left")

@@ -1,4 +1,4 @@
-"""How large can a multicalibration error be, given what held-out rows show? With a guarantee.
+"""An upper bound on a multicalibration error that held-out rows guarantee with high probability.
 
 Stack the leaves of N audit trees into one vector per row, v_i = r_i 1[row i in leaf k] / √N with
 r_i = y_i − f(x_i). A row is in one leaf of every tree, so ‖v_i‖ = |r_i|, and the plug-in error
@@ -25,11 +25,11 @@ def certified_error(
     n_predictors: int = 1,
     delta: float = 0.05,
 ) -> Floats:
-    """An upper bound on the expected error that holds with probability 1 − δ.
+    """Return an upper bound on the expected error that holds with probability 1 − δ.
 
     mce, mse : the plug-in error (leaf indicators) and mean squared error of predictors on ``n``
     rows that none of them was fitted to.  largest : M, a bound on |y − f| known beforehand.
-    n_predictors : how many predictors were looked at on these rows.
+    n_predictors : how many predictors were evaluated on these rows.
     """
     if not 0 < delta < 1:
         raise ValueError(f"delta={delta}: must be inside (0, 1)")

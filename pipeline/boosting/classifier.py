@@ -1,4 +1,4 @@
-"""Multicalibration gradient boosting for two classes, with scikit-learn's conventions."""
+"""Multicalibration gradient boosting for two classes, by scikit-learn's conventions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import assert_all_finite, check_is_fitted
 
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.estimator import MulticalibrationBoosting, finite, given_numbers
+from pipeline.boosting.estimator import MulticalibrationBoosting
 from pipeline.boosting.initial import classifier_forest
 from pipeline.boosting.logloss import sigmoid
 from pipeline.boosting.losses import LogLoss
+from pipeline.boosting.parameters import check_initial_prediction, check_predicted
 
-ROUNDING = 1e-6  # by which probabilities from elsewhere may be off
+ROUNDING = 1e-6  # by which probabilities that are passed may lie outside of [0, 1]
 
 
 class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosting):  # type: ignore[misc]
@@ -30,17 +31,17 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
 
     Parameters and attributes are those of `MulticalibrationBoostingRegressor`, but
 
-    rescaling : "adaptive" minimises the training log-loss of w φ_t, as far as no logit goes beyond
-        that of one in a million.
+    rescaling : "adaptive" minimises the training log-loss of w φ_t, but no weight above 1 moves a
+        probability to less than one in a million from 0 or 1.
     init : classifier or None, default=None
         The initial predictor, with `predict_proba`; None is scikit-learn's forest of 100 trees of
         depth 5.
     classes_ : the two labels, sorted.
-    losses_ : mean log-losses.
+    losses_ : the mean log-losses.
 
-    Initial predictions from elsewhere are probabilities of the second class, (n,), or of both,
-    (n, 2). For more than two classes, `sklearn.multiclass.OneVsRestClassifier` fits one of these
-    for each and normalises.
+    Initial predictions that are passed are probabilities of the second class, (n,), or of both,
+    (n, 2). For more than two classes, `sklearn.multiclass.OneVsRestClassifier` fits one model for
+    each class and normalises.
     """
 
     _loss = LogLoss()
@@ -63,7 +64,7 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
         *,
         n_rounds: int | None = None,
     ) -> Floats:
-        """The logits f_T(x), (n,), of the second class."""
+        """Return the logits f_T(x), (n,), of the second class."""
         return self._scores(X, initial_prediction, n_rounds)
 
     def staged_predict_proba(
@@ -84,7 +85,7 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
         *,
         n_rounds: int | None = None,
     ) -> Floats:
-        """The probabilities of both classes, (n, 2)."""
+        """Return the probabilities of both classes, (n, 2)."""
         return _both(sigmoid(self._scores(X, initial_prediction, n_rounds)))
 
     def staged_predict(
@@ -94,7 +95,7 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
         *,
         n_rounds: int | None = None,
     ) -> Iterator[Any]:
-        """Yield the likelier labels after each round, each (n,)."""
+        """Yield the more probable labels after each round, each (n,)."""
         for f in self._staged_scores(X, initial_prediction, n_rounds):
             yield self.classes_[(f > 0).astype(int)]
 
@@ -105,7 +106,7 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
         *,
         n_rounds: int | None = None,
     ) -> Any:
-        """The likelier label of each row."""
+        """Return the more probable label of each row, (n,)."""
         check_is_fitted(self)
         return self.classes_[(self._scores(X, initial_prediction, n_rounds) > 0).astype(int)]
 
@@ -116,7 +117,7 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
         sample_weight: ArrayLike | None = None,
         initial_prediction: ArrayLike | None = None,
     ) -> float:
-        """The share of labels that are right."""
+        """Return the accuracy of the predicted labels."""
         predicted = self.predict(X, initial_prediction)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
@@ -127,7 +128,7 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
         known = list(getattr(init, "classes_", self.classes_))
         if not set(known) <= set(self.classes_):
             raise ValueError(f"init: knows the classes {known}, y has {list(self.classes_)}")
-        proba = finite(init.predict_proba(table))
+        proba = check_predicted(init.predict_proba(table))
         if proba.ndim != 2 or proba.shape[1] != len(known):
             raise ValueError(f"init: its predict_proba has the shape {proba.shape}")
         if self.classes_[1] not in known:
@@ -140,9 +141,10 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
         del forest.oob_decision_function_  # a model's size does not depend on the number of rows
         return self._loss.score(proba)
 
-    def _given(self, initial_prediction: ArrayLike, n: int) -> Floats:
+    def _given_scores(self, initial_prediction: ArrayLike, n: int) -> Floats:
         p = np.asarray(initial_prediction, dtype=np.float64)
-        p = given_numbers(p[:, 1] if p.ndim == 2 and p.shape[1] == 2 else p, (n,))
+        p = p[:, 1] if p.ndim == 2 and p.shape[1] == 2 else p
+        p = check_initial_prediction(p, (n,))
         if p.min() < -ROUNDING or p.max() > 1.0 + ROUNDING:
             raise ValueError("initial_prediction: must hold probabilities, from 0 to 1")
         return self._loss.score(p)
@@ -168,7 +170,7 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
         return (labels == self.classes_[1]).astype(np.float64)
 
     def __sklearn_tags__(self) -> Any:
-        """Two classes only."""
+        """Return the tags; there are two classes only."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags

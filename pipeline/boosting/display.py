@@ -1,4 +1,4 @@
-"""Pictures of an audit, by scikit-learn's Display convention."""
+"""Plots of an audit, by scikit-learn's Display convention."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from pipeline.boosting.arrays import Floats
 from pipeline.boosting.frames import columns_of
 from pipeline.boosting.inspection import AuditResult, audit_predictions, groups_of
-from pipeline.boosting.segments import COLUMNS, Rows, measure
+from pipeline.boosting.rows import PredictedRows
+from pipeline.boosting.segments import COLUMNS, measure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000")
 STYLES = (("-", "o"), ("--", "s"), (":", "^"))  # of the first prediction, the second, …
 OVERALL = "all rows"
-FEWEST_ROWS = 20  # of a point of a curve
+FEWEST_ROWS = 20  # in a bin of a curve
 
 
 class MulticalibrationDisplay:
@@ -52,7 +54,7 @@ class MulticalibrationDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
-        """The same for a fitted regressor, or a classifier of two classes."""
+        """Audit a fitted regressor, or a classifier of two classes, and plot its reliability."""
         if hasattr(estimator, "predict_proba"):
             prediction = np.asarray(estimator.predict_proba(X))
             if prediction.shape[1] != 2:
@@ -74,7 +76,7 @@ class MulticalibrationDisplay:
         n_segments: int = 8,
         random_state: int | None = 0,
     ) -> Self:
-        """The audit of predictions (n,), or of several by name, without a plot yet.
+        """Audit predictions (n,), or several by name, without a plot.
 
         sample_weight, groups, n_segments, random_state : as in `audit_predictions`;  n_bins : of
         the reliability curves.
@@ -90,14 +92,16 @@ class MulticalibrationDisplay:
         weight = np.ones(len(y_)) if sample_weight is None else np.asarray(sample_weight, float)
         curves = {}
         for name, f in named.items():
-            rows = Rows(y_, np.asarray(f, np.float64), weight, bool(np.isin(y_, (0, 1)).all()))
+            rows = PredictedRows(
+                y=y_, f=np.asarray(f, np.float64), weights=weight, binary=_is_zero_or_one(y_)
+            )
             curves[name, OVERALL] = _curve(rows, np.arange(len(y_)), n_bins)
             for group, inside in _members(groups, X, len(y_)):
                 curves[name, group] = _curve(rows, inside, n_bins)
         return cls(results=results, curves=curves)
 
     def plot(self, ax: Any = None) -> Self:
-        """Mean outcome over mean prediction in bins of equally many rows, with 95 % intervals."""
+        """Plot mean outcomes over mean predictions in equally large bins, with 95 % intervals."""
         ax = self._axes(ax)
         ends = []
         names, groups = (list(dict.fromkeys(key[i] for key in self.curves_)) for i in (0, 1))
@@ -118,19 +122,20 @@ class MulticalibrationDisplay:
         return self
 
     def plot_segments(self, ax: Any = None) -> Self:
-        """The worst segments: outcome less prediction with 95 % intervals, the surest on top."""
+        """Plot the bias of the worst segments with 95 % intervals, the smallest p-value on top."""
         ax = self._axes(ax)
         labels: list[str] = []
         for k, (name, result) in enumerate(self.results_.items()):
             table = result.segments
             places = -np.arange(len(labels), len(labels) + len(table), dtype=float)
             errors = [table["bias"] - table["low"], table["high"] - table["bias"]]
-            sure = table["p_value"] < 0.05
+            significant = table["p_value"] < 0.05
             ax.errorbar(
                 table["bias"], places, xerr=errors, color=COLOURS[k % len(COLOURS)], fmt="o",
                 capsize=2, markersize=6, label=_literal(name),
             )  # fmt: skip
-            ax.plot(table["bias"][~sure], places[~sure], "o", color="white", markersize=3, zorder=5)
+            hollow = table["bias"][~significant], places[~significant]
+            ax.plot(*hollow, "o", color="white", markersize=3, zorder=5)
             labels += [f"{r} ({n})" for r, n in zip(table["rule"], table["rows"], strict=True)]
         ax.axvline(0.0, color="grey", linestyle=":")
         ax.set_yticks(-np.arange(len(labels)), [_literal(label) for label in labels], fontsize=8)
@@ -140,7 +145,7 @@ class MulticalibrationDisplay:
         return self
 
     def _axes(self, ax: Any) -> Any:
-        import matplotlib.pyplot as plt  # a picture's price is paid by who wants one
+        import matplotlib.pyplot as plt  # takes a while, and only plots need it
 
         if ax is None:
             _, ax = plt.subplots(layout="constrained")
@@ -148,9 +153,9 @@ class MulticalibrationDisplay:
         return ax
 
 
-def _curve(rows: Rows, inside: np.ndarray, n_bins: int) -> pd.DataFrame:
-    """A line per bin of equally many rows, as the audit's tables have them."""
-    order = inside[np.argsort(rows.prediction[inside], kind="stable")]
+def _curve(rows: PredictedRows, inside: np.ndarray, n_bins: int) -> pd.DataFrame:
+    """Return a line per bin of equally many rows, with the columns of the audit's tables."""
+    order = inside[np.argsort(rows.f[inside], kind="stable")]
     n_bins = max(min(n_bins, len(order) // FEWEST_ROWS), 1)
     parts = np.array_split(order, n_bins)
     lines = [measure(f"bin {k}", rows, part) for k, part in enumerate(parts)]
@@ -158,7 +163,7 @@ def _curve(rows: Rows, inside: np.ndarray, n_bins: int) -> pd.DataFrame:
 
 
 def _members(groups: Any, X: Any, n: int) -> list[tuple[str, np.ndarray]]:
-    """Each level of each group with its rows."""
+    """Return each level of each group with its rows."""
     return [
         (f"{g.name} = {level}", np.flatnonzero(g.codes == k))
         for g in groups_of(groups, columns_of(X), n)
@@ -166,6 +171,10 @@ def _members(groups: Any, X: Any, n: int) -> list[tuple[str, np.ndarray]]:
     ]
 
 
+def _is_zero_or_one(y: Floats) -> bool:
+    return bool(np.isin(y, (0, 1)).all())
+
+
 def _literal(label: str) -> str:
-    """A label as it is: two dollar signs would begin a formula."""
+    """Escape dollar signs, which would begin a formula."""
     return label.replace("$", r"\$")

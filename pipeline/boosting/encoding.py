@@ -1,12 +1,12 @@
-"""Tables with words and missing cells as matrices of numbers, the same way for every table.
+"""Tables with words and missing cells as matrices of numbers, encoded the same way every time.
 
-A number stays as it is, a level becomes an indicator. What is learned from the first table (its
-levels, and what stands for a missing number) answers for all later ones: a level that it did not
-have has no indicator, so that all of its column's are 0.
+A number stays as it is, a level becomes an indicator. The encoding is learned from one table (its
+levels, and the number that replaces missing ones) and used for all others: for a level that the
+first table did not have, all indicators of the column are 0.
 
-For trees that know missing cells and categories themselves (``native``), a missing number stays NaN
-and a column of categories stays one column, of its levels' places; `Encoding.expanded` gives such a
-matrix the other form.
+For trees that handle missing cells and categories themselves (``native``), a missing number stays
+NaN and a column of categories stays one column of codes; `Encoding.expanded` turns such a matrix
+into the other form.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_LEVELS = 1000
 
 @dataclass(frozen=True)
 class NumberCode:
-    """A column of numbers; ``fill`` stands for a missing cell, unless it is ``kept`` missing."""
+    """A column of numbers; ``fill`` replaces missing cells, unless they are ``kept`` missing."""
 
     name: str
     fill: float
@@ -34,11 +34,11 @@ class NumberCode:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns in the matrix."""
+        """The names of the matrix's columns."""
         return (self.name,)
 
     def encode(self, column: Column) -> Floats:
-        """The cells, (n, 1)."""
+        """Return the cells, (n, 1)."""
         if isinstance(column, Levels):
             if column.levels not in ((), (MISSING,)):
                 raise ValueError(
@@ -50,28 +50,28 @@ class NumberCode:
         return cells if self.kept else self.expanded(cells)
 
     def expanded(self, cells: Floats) -> Floats:
-        """Cells (n, 1) with what stands for missing ones."""
-        absent = np.isnan(cells)
-        return np.where(absent, self.fill, cells) if absent.any() else cells
+        """Return cells (n, 1) with missing ones replaced."""
+        missing = np.isnan(cells)
+        return np.where(missing, self.fill, cells) if missing.any() else cells
 
 
 @dataclass(frozen=True)
 class _Leveled:
-    """A column of categories that are known by their ``levels``."""
+    """A column of categories with known ``levels``."""
 
     name: str
     levels: tuple[str, ...]
 
-    def _places(self, column: Column) -> Ints:
-        """The place of each cell's level, (n,), −1 for one that is not known."""
+    def _codes(self, column: Column) -> Ints:
+        """Return the number of each cell's level, (n,), −1 for one that is not known."""
         if isinstance(column, Numbers):
             column = self._as_levels(column)
-        place = {level: k for k, level in enumerate(self.levels)}
-        places = np.array([place.get(level, -1) for level in column.levels], np.int64)
-        return places[column.codes]
+        number = {level: k for k, level in enumerate(self.levels)}
+        numbers = np.array([number.get(level, -1) for level in column.levels], np.int64)
+        return numbers[column.codes]
 
     def _as_levels(self, column: Numbers) -> Levels:
-        """Categories that were numbers come back as numbers, missing cells without a type."""
+        """Return numbers as categories: a column of them may be read as numbers the next time."""
         values, codes = np.unique(column.cells, return_inverse=True)
         words = tuple(MISSING if np.isnan(value) else word(value) for value in values)
         if not {*self.levels, MISSING}.intersection(words):
@@ -88,34 +88,34 @@ class LevelCode(_Leveled):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns in the matrix."""
+        """The names of the matrix's columns."""
         return tuple(f"{self.name}={level}" for level in self.levels)
 
     def encode(self, column: Column) -> Floats:
-        """The indicators, (n, levels)."""
-        return _indicators(self._places(column), len(self.levels))
+        """Return the indicators, (n, levels)."""
+        return _indicators(self._codes(column), len(self.levels))
 
     def expanded(self, cells: Floats) -> Floats:
-        """They are indicators already."""
+        """Return the cells, which are indicators already."""
         return cells
 
 
 @dataclass(frozen=True)
 class CategoryCode(_Leveled):
-    """A column of categories that stays one: the places of its ``levels``, NaN for a new one."""
+    """A column of categories that stays one column of codes, NaN for a level that is not known."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns in the matrix."""
+        """The names of the matrix's columns."""
         return (self.name,)
 
     def encode(self, column: Column) -> Floats:
-        """The places, (n, 1)."""
-        places = self._places(column)
-        return np.where(places < 0, np.nan, places)[:, None]
+        """Return the codes, (n, 1)."""
+        codes = self._codes(column)
+        return np.where(codes < 0, np.nan, codes)[:, None]
 
     def expanded(self, cells: Floats) -> Floats:
-        """Indicators (n, levels) of places (n, 1)."""
+        """Return the indicators (n, levels) of codes (n, 1)."""
         return _indicators(cells[:, 0], len(self.levels))
 
 
@@ -132,11 +132,12 @@ class Encoding:
     def learn(
         cls, X: Any, *, fill: bool = True, drop_first: bool = False, native: bool = False
     ) -> Encoding:
-        """From a DataFrame, a matrix of floats (n, d), or the columns of either.
+        """Learn the encoding of a DataFrame, a matrix of floats (n, d), or the columns of either.
 
-        fill : a missing number is put below all others, so that a threshold can set it apart.
+        fill : missing numbers are replaced by one below all others, so that a threshold can
+            separate them.
         drop_first : the first level has no indicator.
-        native : missing cells stay missing and categories stay whole.
+        native : missing cells stay missing and a column of categories stays one column.
         """
         if isinstance(X, np.ndarray):
             fills = _below(np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0))
@@ -145,7 +146,7 @@ class Encoding:
         return cls(tuple(_learn(column, fill, drop_first, native) for column in columns))
 
     def with_fills_of(self, X: Floats) -> Encoding:
-        """The same with what stands for missing numbers learned from rows that it encoded."""
+        """Return the same encoding with fills learned from rows that it encoded."""
         fills = _below(np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0))
         firsts = np.flatnonzero(np.diff(self.origin, prepend=-1))  # a number is one column
         codes = [
@@ -156,27 +157,27 @@ class Encoding:
 
     @property
     def is_native(self) -> bool:
-        """Whether missing cells or categories are left to the trees."""
+        """Whether missing cells and categories are left to the trees."""
         return any(isinstance(c, CategoryCode) or getattr(c, "kept", False) for c in self.codes)
 
     @property
     def categorical(self) -> tuple[int, ...]:
-        """The matrix's columns that hold places of levels."""
+        """The columns of the matrix that hold codes of categories."""
         of_codes = [isinstance(code, CategoryCode) for code in self.codes]
         return tuple(int(j) for j in np.flatnonzero(np.array(of_codes)[self.origin]))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the matrix's columns."""
+        """The names of the matrix's columns."""
         return tuple(name for code in self.codes for name in code.names)
 
     @property
     def origin(self) -> Ints:
-        """The table's column behind each of the matrix's."""
+        """The table's column that each of the matrix's columns comes from."""
         return np.repeat(np.arange(len(self.codes)), [len(code.names) for code in self.codes])
 
     def encode(self, X: Any) -> Floats:
-        """The matrix of a DataFrame, of a matrix of floats, or of a list of columns."""
+        """Return the matrix of a DataFrame, of a matrix of floats, or of a list of columns."""
         if isinstance(X, np.ndarray) and all(isinstance(code, NumberCode) for code in self.codes):
             return X if self.is_native or not np.isnan(X).any() else self._expanded(X)
         columns = X if isinstance(X, list) else columns_of(X)
@@ -184,19 +185,19 @@ class Encoding:
         return np.hstack([code.encode(column) for code, column in pairs])
 
     def expanded(self, X: Floats) -> Floats:
-        """A matrix that `encode` gave, with an indicator for each level and no cell missing."""
+        """Return a matrix that `encode` returned with indicators and without missing cells."""
         return self._expanded(X) if self.is_native else X
 
     def _expanded(self, X: Floats) -> Floats:
         return np.hstack([code.expanded(cells) for code, cells in self._of_codes(X)])
 
     def compacted(self, X: Floats) -> tuple[Floats, tuple[int, ...]]:
-        """A matrix of indicators with one column for each of the table's, (n, codes).
+        """Return a matrix of indicators with one column for each of the table's, (n, codes).
 
-        A column of levels holds 1, 2, … for those with an indicator, else 0; which columns these
-        are is given, too.
+        A column of levels holds 1, 2, … for those with an indicator, else 0. Also returns which
+        columns these are.
         """
-        # A column of one level, whose indicator was left out, has none.
+        # (A column of a single level whose indicator was dropped has no indicators at all.)
         cells = [
             (part * np.arange(1.0, part.shape[1] + 1)).sum(axis=1)[:, None]
             if isinstance(code, LevelCode)
@@ -207,7 +208,7 @@ class Encoding:
         return np.hstack(cells), tuple(levels)
 
     def _of_codes(self, X: Floats) -> Iterator[tuple[Code, Floats]]:
-        """The columns of a matrix that each of the table's became."""
+        """Yield the columns of a matrix that each of the table's columns became."""
         start = 0
         for code in self.codes:
             stop = start + len(code.names)
@@ -216,12 +217,12 @@ class Encoding:
 
 
 def design_of(columns: list[Column]) -> Floats:
-    """The columns as a finite matrix (n, m): numbers as they are, an indicator per level."""
+    """Return the columns as a finite matrix (n, m): numbers as they are, an indicator per level."""
     return Encoding.learn(columns).encode(columns)
 
 
-def _indicators(places: NDArray[Any], n_levels: int) -> Floats:
-    return (places[:, None] == np.arange(n_levels)).astype(np.float64)
+def _indicators(codes: NDArray[Any], n_levels: int) -> Floats:
+    return (codes[:, None] == np.arange(n_levels)).astype(np.float64)
 
 
 def _learn(column: Column, fill: bool, drop_first: bool, native: bool) -> Code:
@@ -237,7 +238,7 @@ def _learn(column: Column, fill: bool, drop_first: bool, native: bool) -> Code:
 
 
 def _below(low: Any, high: Any) -> Any:
-    """A value below a range, in single precision, too; without a range, −1."""
+    """Return a value that is below a range in single precision, too; −1 without a range."""
     empty: Flags = np.isnan(low)
     least = np.finfo(np.float32).min
     with np.errstate(over="ignore"):
@@ -247,7 +248,7 @@ def _below(low: Any, high: Any) -> Any:
 
 
 def check_levels(columns: Sequence[Column], most: int = MAX_LEVELS) -> None:
-    """Refuse columns with more levels than there should be indicators."""
+    """Raise ValueError for a column with more levels than there should be indicators."""
     for column in columns:
         if isinstance(column, Levels) and len(column.levels) > most:
             raise ValueError(

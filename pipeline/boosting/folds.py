@@ -1,4 +1,4 @@
-"""Parts of rows to fit to and parts to look at."""
+"""Splits of rows into some to fit to and others to validate on."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ from sklearn.model_selection import (
 )
 
 from pipeline.boosting.arrays import Ints
-from pipeline.boosting.rows import Rows
+from pipeline.boosting.rows import TrainingRows
 
-Parts = list[tuple[Ints, Ints]]
+Splits = list[tuple[Ints, Ints]]
 
 
-def folds(rows: Rows, cv: Any, is_classifier: bool, seed: int) -> Parts:
-    """Of a number of folds or a splitter; none if there are too few rows for two folds.
+def folds(rows: TrainingRows, cv: Any, is_classifier: bool, seed: int) -> Splits:
+    """Return the splits of a number of folds or of a splitter; none if two folds need more rows.
 
-    Folds of a number are drawn at random, keep groups together where there are any, and have
-    classes in equal shares. There are fewer of them where there are fewer rows.
+    A number of folds is drawn at random, with groups kept together if there are any, and classes in
+    equal shares. There are fewer folds if there are fewer rows.
     """
     if not isinstance(cv, Integral):
         splitter = check_cv(cv, rows.labels, classifier=is_classifier)
         return list(splitter.split(rows.X, rows.labels, rows.groups))
-    n_folds = min(int(cv), _fewest(rows, is_classifier))
+    n_folds = min(int(cv), _most_folds(rows, is_classifier))
     if n_folds < 2:
         return []
-    alone = StratifiedKFold if is_classifier else KFold
-    kind = alone if rows.groups is None else GroupKFold
+    ungrouped = StratifiedKFold if is_classifier else KFold
+    kind = ungrouped if rows.groups is None else GroupKFold
     splitter = kind(n_folds, shuffle=True, random_state=seed)
     return list(splitter.split(rows.X, rows.labels, rows.groups))
 
 
-def one_part(rows: Rows, fraction: float, is_classifier: bool, seed: int) -> Parts:
-    """A share of the rows to look at; none if there are too few."""
-    if _fewest(rows, is_classifier) < 2:
+def single_split(rows: TrainingRows, fraction: float, is_classifier: bool, seed: int) -> Splits:
+    """Return one split that holds out a fraction of the rows; none if there are too few rows."""
+    if _most_folds(rows, is_classifier) < 2:
         return []
-    alone = StratifiedShuffleSplit if is_classifier else ShuffleSplit
-    kind = alone if rows.groups is None else GroupShuffleSplit
+    ungrouped = StratifiedShuffleSplit if is_classifier else ShuffleSplit
+    kind = ungrouped if rows.groups is None else GroupShuffleSplit
     splitter = kind(1, test_size=fraction, random_state=seed)
     return list(splitter.split(rows.X, rows.labels, rows.groups))
 
 
-def _fewest(rows: Rows, is_classifier: bool) -> int:
-    """How many folds there can be at most."""
+def _most_folds(rows: TrainingRows, is_classifier: bool) -> int:
+    """Return the largest possible number of folds."""
     if rows.groups is not None:
         return len(np.unique(rows.groups))
     if is_classifier:

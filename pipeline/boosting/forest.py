@@ -19,26 +19,26 @@ from pipeline.boosting.engines.exact.forest import bootstrap, grow_forest
 
 
 class ExactRandomForestRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """RandomForestRegressor(n_estimators, max_depth=max_depth): the same trees, many times faster.
+    """RandomForestRegressor(n_estimators, max_depth=max_depth) with the same trees, but faster.
 
     The same ``random_state`` draws the same bootstrap samples as in scikit-learn, and every tree is
-    grown by the same rules, with one difference: where two splits are equally good, scikit-learn
-    takes the one that the order of its features and its rounding errors prefer, and this class one
-    at random.
+    grown by the same rules, with one difference: of two equally good splits, scikit-learn takes the
+    one that the order of its features and its rounding errors prefer, and this class takes one at
+    random.
 
     Parameters
     ----------
     n_estimators : int, default=100
-        Trees.
+        The number of trees.
     max_depth : int, default=5
-        Their depth, 1 to 12 (a tree is stored whole; scikit-learn's default, no limit, is not
-        offered).
+        Their depth, from 1 to 12. (A tree is stored as a complete one, so there is no unlimited
+        depth, which is scikit-learn's default.)
     oob_score : bool, default=False
-        Whether to predict each training row by the trees whose sample it is not in.
+        Whether to predict each training row by the trees that did not draw it.
     n_jobs : int or None, default=None
-        Threads for `fit`, as in scikit-learn; the trees do not depend on it.
+        The number of threads for `fit`, as in scikit-learn; the trees do not depend on it.
     random_state : int, RandomState or None, default=None
-        Seeds the samples and ties between equally good splits.
+        The seed of the samples and of ties between equally good splits.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class ExactRandomForestRegressor(RegressorMixin, BaseEstimator):  # type: ignore
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow the forest on X (n, d) and y (n,), rows counting by their weights (n,)."""
+        """Grow the forest on X (n, d) and y (n,); rows count by their weights (n,)."""
         check_scalar(self.n_estimators, "n_estimators", Integral, min_val=1)
         check_scalar(self.max_depth, "max_depth", Integral, min_val=1)
         validated: Any = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
@@ -75,7 +75,7 @@ class ExactRandomForestRegressor(RegressorMixin, BaseEstimator):  # type: ignore
                 sample_weight, rows, dtype=np.float64, ensure_non_negative=True
             )
         random = check_random_state(self.random_state)
-        # One number a tree, drawn as scikit-learn draws it.
+        # One number per tree, drawn as scikit-learn draws it.
         states = [random.randint(np.iinfo(np.int32).max) for _ in range(self.n_estimators)]
         self.forest_ = grow_forest(
             rows, target, states, self.max_depth, effective_n_jobs(self.n_jobs), weights
@@ -96,12 +96,12 @@ class ExactRandomForestRegressor(RegressorMixin, BaseEstimator):  # type: ignore
         return self
 
     def predict(self, X: ArrayLike) -> Floats:
-        """The mean of the trees' values, (n,), for the rows of X (n, d)."""
+        """Return the mean of the trees' values, (n,), for the rows of X (n, d)."""
         check_is_fitted(self)
         return self.forest_.predict(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _out_of_bag(self, rows: Floats, states: list[int]) -> Floats:
-        """Each row's mean over the trees that did not draw it, (n,)."""
+        """Return each row's mean over the trees that did not draw it, (n,)."""
         total, count = np.zeros(len(rows)), np.zeros(len(rows))
         for tree, state in enumerate(states):
             outside = bootstrap([state], len(rows))[0] == 0

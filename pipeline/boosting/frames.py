@@ -1,4 +1,4 @@
-"""Tables as people have them, column by column: numbers, flags, words, missing cells.
+"""The columns of tables: numbers, flags, words, missing cells.
 
 A numpy matrix is a table of numbers named x0, x1, …
 """
@@ -28,7 +28,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Levels:
-    """A column of categories: codes (n,) into ``levels``; missing cells are a level too."""
+    """A column of categories: codes (n,) into ``levels``; missing cells are a level, too."""
 
     name: str
     codes: Ints
@@ -39,7 +39,7 @@ Column = Numbers | Levels
 
 
 def columns_of(X: Any) -> list[Column]:
-    """The columns of a DataFrame or of a numeric array (n, d)."""
+    """Return the columns of a DataFrame or of a numeric array (n, d)."""
     if isinstance(X, pd.DataFrame):
         if X.shape[1] == 0 or len(X) == 0:
             raise ValueError(f"X: must have rows and columns; its shape is {X.shape}")
@@ -51,7 +51,7 @@ def columns_of(X: Any) -> list[Column]:
 
 
 def word(level: object) -> str:
-    """A level as it is written; a whole number is the same word whatever its type."""
+    """Return a level as text; a whole number has the same text whatever its type."""
     if isinstance(level, float | np.floating) and float(level).is_integer():
         return str(int(level))
     return str(level)
@@ -59,7 +59,7 @@ def word(level: object) -> str:
 
 def _column(name: str, series: pd.Series[Any]) -> Column:
     if series.dtype == object and pd.api.types.infer_dtype(series, skipna=True) in _NUMBERS:
-        # Numbers or flags that missing cells, or a row taken on its own, made into objects.
+        # Missing cells, or selecting a single row, turn numbers and flags into objects.
         series = pd.Series([np.nan if pd.isna(v) else float(v) for v in series])
     if pd.api.types.is_bool_dtype(series) or pd.api.types.is_numeric_dtype(series):
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -17,10 +17,10 @@ def paper_forest(
     engine: str = "exact",
     n_jobs: int | None = None,
 ) -> ExactRandomForestRegressor | RandomForestRegressor:
-    """The forest of the experiments, not fitted; both engines grow the same trees, up to ties."""
+    """Return the paper's forest, not fitted; both engines grow the same trees, up to ties."""
     return FORESTS[engine](n_trees, max_depth=max_depth, n_jobs=n_jobs, random_state=seed)
 
 
 def classifier_forest(seed: int, n_jobs: int | None = None) -> RandomForestClassifier:
-    """The same forest for two classes, not fitted; scikit-learn's own."""
+    """Return the same forest for two classes, which is scikit-learn's, not fitted."""
     return RandomForestClassifier(N_TREES, max_depth=MAX_DEPTH, n_jobs=n_jobs, random_state=seed)

@@ -1,4 +1,4 @@
-"""The audit as a tool: how much is a model wrong, how sure is that, and where."""
+"""An audit of predictions: how wrong they are, how certain that is, and where."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pandas as pd
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.audit import Assessment, Auditor
 from pipeline.boosting.encoding import design_of
-from pipeline.boosting.estimator import seed_of
 from pipeline.boosting.frames import Column, Levels, columns_of
+from pipeline.boosting.parameters import seed_of
+from pipeline.boosting.rows import PredictedRows
 from pipeline.boosting.segments import (
     COLUMNS,
-    Rows,
     bin_columns,
     find_segments,
     holm,
@@ -30,16 +30,16 @@ MANY_UP_TO = 20_000  # rows
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What an audit of predictions found.
+    """The result of an audit of predictions.
 
-    mce : plug-in multicalibration error over random trees.
-    floor : what a perfect predictor with these squared residuals would show.
+    mce : the plug-in multicalibration error over random trees.
+    floor : the error that a perfect predictor with these squared residuals would have.
     debiased : the error without its floor: the signed root of an unbiased square.
     standard_error : of the debiased square.
-    p_value : of "no miscalibration".
+    p_value : of the hypothesis that there is no miscalibration.
     segments : the worst segments found, ranked: rule, rows, prediction, outcome, bias, low, high,
-        p_value. All numbers are of the half of the rows on which the segment was not searched for;
-        p-values are adjusted for all tests, 95 % intervals are of each on its own.
+        p_value. All numbers come from the half of the rows that the segment was not searched on;
+        p-values are adjusted for all tests, 95 % intervals are for each segment on its own.
     groups : the same for the named groups and their intersections, on all rows (Holm's p-values).
     """
 
@@ -53,7 +53,7 @@ class AuditResult:
     groups: pd.DataFrame
 
     def __str__(self) -> str:
-        """A summary for a terminal."""
+        """Return a summary for a terminal."""
         lines = [
             f"{self.n} rows: multicalibration error {self.mce:.4g}; a perfect model would show "
             f"{self.floor:.4g}",
@@ -79,16 +79,16 @@ def audit_predictions(
     n_trees: int = 100,
     depth: int = 3,
 ) -> AuditResult:
-    """Where, how much and how surely predictions are wrong, on rows the model was not fitted to.
+    """Audit predictions on rows that the model was not fitted to.
 
     X : DataFrame or array (n, d): numbers, flags, words, missing cells.  y : (n,) numbers, or 0 and
     1.  prediction : (n,) expected values, or probabilities of 1.
     groups : names of columns of X, or named groups as a mapping or DataFrame of flags or
         categories (n,). Levels and pairs of levels with enough rows are tested.
-    min_rows : the least rows of a tested segment; by default 1 % of them, and at least 30.
+    min_rows : the smallest number of rows of a segment; by default 1 % of them, and at least 30.
 
     Segments are found on one half of the rows and tested on the other, and the other way round; see
-    `pipeline.boosting.segments`. Rows without sample weight (0) are left out.
+    `pipeline.boosting.segments`. Rows with a sample weight of 0 are left out.
     """
     columns = columns_of(X)
     outcome, predicted = _numbers(y, "y"), _numbers(prediction, "prediction")
@@ -105,7 +105,9 @@ def audit_predictions(
         n = len(some)
     seed = seed_of(random_state)
     assessment = _assess(columns, outcome, predicted, weight, n_trees, depth, seed)
-    rows = Rows(outcome, predicted, weight, _is_binary(outcome, predicted))
+    rows = PredictedRows(
+        y=outcome, f=predicted, weights=weight, binary=_is_binary(outcome, predicted)
+    )
     least = max(n // 100, 30) if min_rows is None else min_rows
     segments = find_segments(
         bin_columns(columns, predicted), rows, n_segments, max(least // 2, 2), seed
@@ -123,7 +125,7 @@ def audit_predictions(
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
-    """A table of segments with numbers as people read them."""
+    """Return a table of segments with numbers rounded for display."""
     numbers = ["prediction", "outcome", "bias", "low", "high"]
     return table.assign(
         **{name: table[name].map(lambda v: f"{v:.4g}") for name in numbers},
@@ -139,8 +141,8 @@ def _assess(
     return auditor.assess(y=y, prediction=f, sample_weight=weight, n_flips=n_flips)
 
 
-def _test_groups(named: Sequence[Levels], rows: Rows, min_rows: int) -> pd.DataFrame:
-    """Every level of every group, and every pair of levels of two groups."""
+def _test_groups(named: Sequence[Levels], rows: PredictedRows, min_rows: int) -> pd.DataFrame:
+    """Test every level of every group, and every pair of levels of two groups."""
     alone = [
         (f"{g.name} = {level}", g.codes == k)
         for g in named
@@ -162,7 +164,7 @@ def _test_groups(named: Sequence[Levels], rows: Rows, min_rows: int) -> pd.DataF
 
 
 def groups_of(groups: Any, columns: Sequence[Column], n: int) -> list[Levels]:
-    """Named groups (see `audit_predictions`) as columns of levels."""
+    """Return named groups (see `audit_predictions`) as columns of levels."""
     if groups is None:
         return []
     if isinstance(groups, pd.DataFrame | Mapping):

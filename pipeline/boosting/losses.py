@@ -1,4 +1,4 @@
-"""What the two estimators differ in: the loss of a prediction, and how a round is fitted to it."""
+"""The two losses: what they make of scores, and how a round is fitted to them."""
 
 from __future__ import annotations
 
@@ -6,38 +6,40 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from typing_extensions import override
 
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.engines.base import Ensemble, Fitter, TreeSettings
 from pipeline.boosting.logloss import LogLossAdaptive, fit_ensemble, log_losses, logit, sigmoid
 from pipeline.boosting.rescaling import Adaptive, Rescaling, resolve
 
-# Rows that might be of the other class, of all that a round is judged by. (With one, 70 rows that a
-# model separates end a little above the start on new ones; with two they do not.)
-DOUBT = 2.0
+# The number of rows, of all that a round is judged by, that are taken to be of the other class.
+# (With one, 70 rows that a model separates end a little above the start on new rows; with two they
+# do not.)
+DOUBTED_ROWS = 2.0
 
 
 class Loss(Protocol):
     """A loss of scores f (n,), of which predictions are a function."""
 
     def of_rows(self, y: Floats, f: Floats) -> Floats:
-        """The loss of each row, (n,)."""
+        """Return the loss of each row, (n,)."""
         ...
 
-    def doubted(self, y: Floats, f: Floats) -> Floats:
-        """The loss of each row, (n,), as far as n rows can tell."""
+    def cautious(self, y: Floats, f: Floats) -> Floats:
+        """Return the loss of each row, (n,), less certain than these n rows alone suggest."""
         ...
 
     def response(self, f: Floats) -> Floats:
-        """What scores predict: expected values of y."""
+        """Return what scores predict: expected values of y."""
         ...
 
     def score(self, prediction: Floats) -> Floats:
-        """The scores of predictions; the inverse of `response`."""
+        """Return the scores of predictions; the inverse of `response`."""
         ...
 
     def rescaling(self, rescaling: str | Rescaling) -> Rescaling:
-        """The weights w_t, from a name or an object; "adaptive" minimises this loss."""
+        """Return the strategy of a name, or the object itself; "adaptive" minimises this loss."""
         ...
 
     def fit(
@@ -49,78 +51,76 @@ class Loss(Protocol):
         seed: int,
         weights: Floats | None,
     ) -> tuple[Ensemble, Floats]:
-        """A round's ensemble on (X, f), and its values on these rows."""
+        """Fit a round's ensemble on (X, f); return it and its values on these rows."""
         ...
 
 
 @dataclass(frozen=True)
-class SquaredLoss:
-    """(y − f)²; see `Loss`."""
+class SquaredLoss(Loss):
+    """The squared error (y − f)²."""
 
+    @override
     def of_rows(self, y: Floats, f: Floats) -> Floats:
-        """See `Loss`."""
         return np.square(y - f)
 
-    def doubted(self, y: Floats, f: Floats) -> Floats:
-        """See `Loss`."""
+    @override
+    def cautious(self, y: Floats, f: Floats) -> Floats:
         return self.of_rows(y, f)
 
+    @override
     def response(self, f: Floats) -> Floats:
-        """See `Loss`."""
         return f
 
+    @override
     def score(self, prediction: Floats) -> Floats:
-        """See `Loss`."""
         return prediction
 
+    @override
     def rescaling(self, rescaling: str | Rescaling) -> Rescaling:
-        """See `Loss`."""
         return resolve(rescaling)
 
+    @override
     def fit(
         self,
         fitter: Fitter,
-        settings: TreeSettings,  # noqa: ARG002
+        settings: TreeSettings,
         y: Floats,
         f: Floats,
         seed: int,
-        weights: Floats | None,  # noqa: ARG002
+        weights: Floats | None,
     ) -> tuple[Ensemble, Floats]:
-        """See `Loss`."""
         return fitter.fit(f, y - f, seed)
 
 
 @dataclass(frozen=True)
-class LogLoss:
-    """log(1 + e^f) − y f for logits f and y of 0 and 1; see `Loss`."""
+class LogLoss(Loss):
+    """The log-loss log(1 + e^f) − y f of logits f, for y of 0 and 1."""
 
+    @override
     def of_rows(self, y: Floats, f: Floats) -> Floats:
-        """See `Loss`."""
         return log_losses(y, f)
 
-    def doubted(self, y: Floats, f: Floats) -> Floats:
-        """See `Loss`.
-
-        The next row may be the first that is certain and wrong: `DOUBT` of n rows are taken to be
-        of the other class. (Where none of some rows is wrong, their log-loss would call for ever
-        larger logits.)
-        """
-        share = DOUBT / (len(y) + DOUBT)
+    @override
+    def cautious(self, y: Floats, f: Floats) -> Floats:
+        # The next row may be the first that is certain and wrong. (Where none of the rows is wrong,
+        # their log-loss alone would call for ever larger logits.)
+        share = DOUBTED_ROWS / (len(y) + DOUBTED_ROWS)
         return (1.0 - share) * log_losses(y, f) + share * log_losses(1.0 - y, f)
 
+    @override
     def response(self, f: Floats) -> Floats:
-        """See `Loss`."""
         return sigmoid(f)
 
+    @override
     def score(self, prediction: Floats) -> Floats:
-        """See `Loss`."""
         return logit(prediction)
 
+    @override
     def rescaling(self, rescaling: str | Rescaling) -> Rescaling:
-        """See `Loss`."""
-        found = resolve(rescaling)
-        return LogLossAdaptive() if isinstance(found, Adaptive) else found
+        strategy = resolve(rescaling)
+        return LogLossAdaptive() if isinstance(strategy, Adaptive) else strategy
 
+    @override
     def fit(
         self,
         fitter: Fitter,
@@ -130,5 +130,4 @@ class LogLoss:
         seed: int,
         weights: Floats | None,
     ) -> tuple[Ensemble, Floats]:
-        """See `Loss`."""
         return fit_ensemble(fitter, y, f, settings, seed, weights)

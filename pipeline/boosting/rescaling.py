@@ -1,6 +1,7 @@
 """The rescaling weights w_t of Algorithm 1: f_{t+1} = w_t φ_t with φ_t = f_t + η h_t.
 
-A strategy of your own is any object with a ``weight(t, y, phi)`` method (where rows have weights,
+The fields of a strategy say what they allow, which the configuration of the experiments reads. A
+strategy of your own is any object with a ``weight(t, y, phi)`` method (where rows have weights,
 they are the fourth argument):
 
 >>> class Halfway:
@@ -10,58 +11,56 @@ they are the fourth argument):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+from typing_extensions import override
 
 from pipeline.boosting.arrays import Floats
 
 
 @runtime_checkable
 class Rescaling(Protocol):
-    """What turns a round's candidate φ_t into the next predictor."""
+    """A strategy that turns a round's candidate φ_t into the next predictor."""
 
     def weight(self, t: int, y: Floats, phi: Floats, sample_weight: Floats | None = None) -> float:
-        """w_t for round t = 0, 1, …; y and phi have shape (n,) and hold the training rows."""
+        """The weight w_t of round t = 0, 1, …; y and phi (n,) are those of the training rows."""
         ...
 
 
 @dataclass(frozen=True)
-class Unit:
+class Unit(Rescaling):
     """w_t = 1."""
 
-    def weight(
-        self,
-        t: int,  # noqa: ARG002
-        y: Floats,  # noqa: ARG002
-        phi: Floats,  # noqa: ARG002
-        sample_weight: Floats | None = None,  # noqa: ARG002
-    ) -> float:
-        """w_t; see `Rescaling`."""
+    name = "unit"
+
+    @override
+    def weight(self, t: int, y: Floats, phi: Floats, sample_weight: Floats | None = None) -> float:
         return 1.0
 
 
 @dataclass(frozen=True)
-class Relaxed:
+class Relaxed(Rescaling):
     """w_t = 1 − (t + offset)^(−exponent); the paper takes 1 − (t + 2)⁻³ with t from 0."""
 
-    offset: float = 2.0
-    exponent: float = 3.0
+    name = "relaxed"
 
-    def weight(
-        self,
-        t: int,
-        y: Floats,  # noqa: ARG002
-        phi: Floats,  # noqa: ARG002
-        sample_weight: Floats | None = None,  # noqa: ARG002
-    ) -> float:
-        """w_t; see `Rescaling`."""
+    offset: float = field(
+        default=2.0, metadata={"gt": 1, "description": "a number above 1 (the paper: 2)"}
+    )
+    exponent: float = field(
+        default=3.0,
+        metadata={"gt": 1, "description": "a number above 1, or the weights' sum diverges"},
+    )
+
+    @override
+    def weight(self, t: int, y: Floats, phi: Floats, sample_weight: Floats | None = None) -> float:
         return float(1.0 - (t + self.offset) ** -self.exponent)
 
 
 @dataclass(frozen=True)
-class Adaptive:
+class Adaptive(Rescaling):
     """w_t = yᵀφ_t / ‖φ_t‖², the minimiser of ‖y − w φ_t‖.
 
     Where φ_t = 0 every w is a minimiser and gives the same f_{t+1} = 0; w_t is then 1. (The paper
@@ -69,31 +68,24 @@ class Adaptive:
     that of φ_t whenever f_t ≠ 0.)
     """
 
-    def weight(
-        self,
-        t: int,  # noqa: ARG002
-        y: Floats,
-        phi: Floats,
-        sample_weight: Floats | None = None,
-    ) -> float:
-        """w_t; see `Rescaling`."""
+    name = "adaptive"
+
+    @override
+    def weight(self, t: int, y: Floats, phi: Floats, sample_weight: Floats | None = None) -> float:
         scale = np.abs(phi).max(initial=0.0)
         if scale < np.finfo(np.float64).tiny:  # zero, or too small to divide by
             return 1.0
         unit = phi / scale  # keeps the squares away from overflow and underflow
-        counted = unit if sample_weight is None else sample_weight * unit
-        return float((y * counted).sum() / (unit * counted).sum() / scale)
+        weighted = unit if sample_weight is None else sample_weight * unit
+        return float((y * weighted).sum() / (unit * weighted).sum() / scale)
 
 
-BY_NAME: dict[str, type[Unit] | type[Relaxed] | type[Adaptive]] = {
-    "unit": Unit,
-    "relaxed": Relaxed,
-    "adaptive": Adaptive,
-}
+STRATEGIES: tuple[type[Unit] | type[Relaxed] | type[Adaptive], ...] = (Unit, Relaxed, Adaptive)
+BY_NAME = {strategy.name: strategy for strategy in STRATEGIES}
 
 
 def resolve(rescaling: str | Rescaling) -> Rescaling:
-    """A strategy object from its name, or the object itself."""
+    """Return the strategy of a name, or the object itself."""
     if isinstance(rescaling, str):
         if rescaling not in BY_NAME:
             raise ValueError(

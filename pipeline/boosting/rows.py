@@ -1,51 +1,104 @@
-"""The rows that a model is fitted to or tried on."""
+"""Rows of a table with what is known of them, one array or frame per field."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import _safe_indexing
 
 from pipeline.boosting.arrays import Floats, Ints
+from pipeline.boosting.logloss import log_losses, logit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rows:
-    """Rows as they came and as the trees see them.
+    """Rows with their targets; the base of all types of rows.
 
-    table : X as it came (an array or a DataFrame), for initial predictors.
-    X : (n, d) finite numbers.  labels : (n,) y as it came.  y : (n,) the target as numbers.
-    weights : (n,), or None for all 1.  given : (n,) initial scores from elsewhere, or None.
-    groups : (n,) rows of a group are not parted, or None.
+    A field of a subclass is None, a flag that concerns all rows, or has one entry per row.
+
+    y : (n,) the targets as numbers.  weights : (n,), or None for all 1.
+    """
+
+    y: Floats
+    weights: Floats | None = None
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.y)
+
+    def take(self, which: Ints) -> Self:
+        """Return some of the rows."""
+        taken = {name: _safe_indexing(value, which) for name, value in self._columns()}
+        return replace(self, **taken)
+
+    @property
+    def weights_or_ones(self) -> Floats:
+        """The weights as an array (n,)."""
+        return np.ones(len(self)) if self.weights is None else self.weights
+
+    def mean(self, values: Floats) -> float:
+        """Return the weighted mean of values (n,)."""
+        return float(np.average(values, weights=self.weights))
+
+    def _columns(self) -> Iterator[tuple[str, Any]]:
+        """Yield the fields that have an entry per row, with their names."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None and not isinstance(value, bool):
+                yield field.name, value
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRows(Rows):
+    """Rows that an estimator is fitted to or validated on.
+
+    table : X as it was passed (an array or a DataFrame), for initial predictors.
+    X : (n, d) the matrix that the trees see.  labels : (n,) y as it was passed.
+    given : (n,) the scores of initial predictions that were passed, or None.
+    groups : (n,) rows with the same value stay in the same fold; or None.
     """
 
     table: Any
     X: Floats
     labels: Any
-    y: Floats
-    weights: Floats | None
-    given: Floats | None
+    given: Floats | None = None
     groups: Any = None
 
-    def __len__(self) -> int:
-        """The number of rows."""
-        return len(self.y)
 
-    def take(self, which: Ints) -> Rows:
-        """Some of the rows."""
-        return replace(
-            self,
-            table=_safe_indexing(self.table, which),
-            X=self.X[which],
-            labels=self.labels[which],
-            y=self.y[which],
-            weights=None if self.weights is None else self.weights[which],
-            given=None if self.given is None else self.given[which],
-            groups=None if self.groups is None else self.groups[which],
-        )
+@dataclass(frozen=True, kw_only=True)
+class PredictedRows(Rows):
+    """Rows with a model's predictions.
 
-    def mean(self, values: Floats) -> float:
-        """The mean of values (n,) over the rows, by their weights."""
-        return float(np.average(values, weights=self.weights))
+    f : (n,) expected values, or probabilities of 1.  binary : whether the targets are 0 and 1.
+    """
+
+    f: Floats
+    binary: bool = False
+
+    def __add__(self, other: Self) -> Self:
+        """Return these rows followed by others."""
+        joined: dict[str, Any] = {
+            name: np.concatenate([value, getattr(other, name)]) for name, value in self._columns()
+        }
+        return replace(self, **joined)
+
+    @property
+    def residual(self) -> Floats:
+        """The weighted residuals (n,)."""
+        return self.weights_or_ones * (self.y - self.f)
+
+    def losses(self, prediction: Floats) -> Floats:
+        """Return the squared error, or the log-loss, of each row for predictions (n,).
+
+        For the log-loss, probabilities are kept within 1e-6 of 0 and 1.
+        """
+        if self.binary:
+            return log_losses(self.y, logit(prediction))
+        return np.square(self.y - prediction)
+
+    def loss(self, prediction: Floats) -> float:
+        """Return the mean of `losses`, without weights."""
+        return float(self.losses(prediction).mean())

@@ -3,14 +3,14 @@
 A segment is a conjunction of at most three conditions on columns or on the prediction itself, such
 as "age ≤ 32 and region = North". The search is greedy with a beam: among all conditions, the
 segments with the largest t² = (Σ r)² / Σ r² are extended by a further condition, which has to be
-worth its price; the best is kept, its mean residual is taken out of its rows, and the search
+worth its price; the best is kept, its mean residual is subtracted from its rows, and the search
 goes on for the next one.
 
 What was searched for looks worse than it is. So the rows are cut into two halves; segments found
 on one are measured on the other alone (bias, interval, p-value), and the other way round, and all
-of it again with another cut. A segment's place in its search says how much it promises, so the
-chance of a false alarm, 5 % in all, is shared out by 1 / place (weighted Bonferroni over all
-tests, valid because the place does not depend on the rows that test): the chance that any segment
+of it again with another cut. The rank of a segment in its search tells how promising it is, so the
+chance of a false alarm, 5 % in all, is shared out by 1 / rank (weighted Bonferroni over all
+tests, valid because the rank does not depend on the rows that test): the chance that any segment
 of a calibrated model has a p-value below 5 % is at most 5 %. The 95 % intervals are for each
 segment on its own. Of segments that are nearly the same the first is shown, with its own numbers
 and the smallest p-value among them.
@@ -30,6 +30,7 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from pipeline.boosting.arrays import Flags, Floats, Ints
 from pipeline.boosting.frames import Column, Levels, Numbers
+from pipeline.boosting.rows import PredictedRows
 
 COLUMNS = ["rule", "rows", "prediction", "outcome", "bias", "low", "high", "p_value"]
 PREDICTION = "prediction"
@@ -37,20 +38,21 @@ PREDICTION = "prediction"
 LEVEL = 0.95
 PRICES = (0.0, 5.0, 14.0)  # of one, two and three conditions, in units of t²
 BEAM = 10
-CUTS = 2  # of the rows into halves
+CUTS = 2  # how often the rows are cut into halves
 MAX_BINS = 24  # of a column of numbers
 MAX_CODES = 255
-MAX_SEARCHED = 50_000  # rows: more find nothing else, only later
-PRIOR_ROWS = 20.0  # with the mean squared residual, so that a few equal residuals prove nothing
-SAME = 0.5  # segments that share more of their rows than this are one
+MAX_SEARCHED = 50_000  # rows; more would find the same segments, but take longer
+PRIOR_ROWS = 20.0  # rows added with the mean square, so that a few equal residuals prove nothing
+SAME = 0.5  # segments that share more than this of their rows count as the same
 
 
 @dataclass(frozen=True)
 class Binned:
-    """A column cut into bins: codes (n,), and what a range of bins is called.
+    """A column cut into bins, and how ranges of bins are described.
 
-    edges : upper ends of a numeric column's bins but the last, else None.  levels : names of a
-    category's codes, else None.  absent : the bin of missing numbers, or −1.
+    codes : (n,) the bin of each row.  edges : of a column of numbers, the upper ends of all bins
+    but the last; else None.  levels : of a column of categories, their names; else None.
+    missing : the bin of missing numbers, or −1.
     """
 
     name: str
@@ -58,13 +60,13 @@ class Binned:
     n_bins: int
     edges: Floats | None = None
     levels: tuple[str, ...] | None = None
-    absent: int = -1
+    missing: int = -1
 
-    def words(self, first: int, last: int) -> str:
-        """The condition that the code lies from ``first`` to ``last``."""
+    def condition(self, first: int, last: int) -> str:
+        """Return, in words, that the bin lies from ``first`` to ``last``."""
         if self.levels is not None:
             return f"{self.name} = {self.levels[first]}"
-        if first == self.absent:
+        if first == self.missing:
             return f"{self.name} is missing"
         assert self.edges is not None
         top = len(self.edges)
@@ -83,34 +85,20 @@ class Segment:
     score: float = 0.0
 
     def rows(self, codes: NDArray[np.uint8]) -> Flags:
-        """Which rows of ``codes`` (n, d) belong to it."""
+        """Return which rows of ``codes`` (n, d) belong to it."""
         inside = np.ones(len(codes), np.bool_)
         for j, (first, last) in self.conditions.items():
             inside &= (codes[:, j] >= first) & (codes[:, j] <= last)
         return inside
 
-    def words(self, columns: Sequence[Binned]) -> str:
-        """The rule; the prediction comes last."""
-        return " and ".join(columns[j].words(*self.conditions[j]) for j in sorted(self.conditions))
-
-
-@dataclass(frozen=True)
-class Rows:
-    """What is audited: outcomes, predictions, weights, and whether outcomes are 0 and 1."""
-
-    y: Floats
-    prediction: Floats
-    weight: Floats
-    binary: bool
-
-    @property
-    def residual(self) -> Floats:
-        """Weighted residuals."""
-        return self.weight * (self.y - self.prediction)
+    def rule(self, columns: Sequence[Binned]) -> str:
+        """Return the conditions in words; that on the prediction comes last."""
+        conditions = sorted(self.conditions.items())
+        return " and ".join(columns[j].condition(*bins) for j, bins in conditions)
 
 
 def bin_columns(columns: Sequence[Column], prediction: Floats) -> list[Binned]:
-    """All columns and the prediction, cut into bins; columns that tell nothing are left out."""
+    """Cut all columns and the prediction into bins; leave out columns of one bin."""
     binned = []
     for column in (*columns, Numbers(PREDICTION, prediction)):
         cut = _bin_numbers(column) if isinstance(column, Numbers) else _bin_levels(column)
@@ -121,35 +109,38 @@ def bin_columns(columns: Sequence[Column], prediction: Floats) -> list[Binned]:
 
 def find_segments(
     columns: Sequence[Binned],
-    rows: Rows,
+    rows: PredictedRows,
     n_segments: int,
     min_rows: int,
     seed: int,
     cuts: int = CUTS,
 ) -> pd.DataFrame:
-    """The worst segments, each found on one half of the rows and tested on the other."""
+    """Return the worst segments, each found on one half of the rows and tested on the other.
+
+    min_rows : of a segment, on the half that tests it.
+    """
     if not columns:
         return pd.DataFrame(columns=COLUMNS)
     codes = np.column_stack([c.codes for c in columns])
     tested = list(_tests(columns, codes, rows, -(-n_segments // 2), min_rows, seed, cuts))
     if not tested:
         return pd.DataFrame(columns=COLUMNS)
-    kept = _without_twins(tested, codes[:MAX_SEARCHED], n_segments)
+    kept = _distinct(tested, codes[:MAX_SEARCHED], n_segments)
     return _ranked(pd.DataFrame(kept, columns=COLUMNS))
 
 
 def _tests(
     columns: Sequence[Binned],
     codes: NDArray[np.uint8],
-    rows: Rows,
+    rows: PredictedRows,
     n_segments: int,
     min_rows: int,
     seed: int,
     cuts: int,
 ) -> Iterator[tuple[int, Segment, dict[str, Any]]]:
-    """Places and segments found on a half, measured on the other; p-values are adjusted."""
+    """Yield the rank, the segment and its line of the table; p-values are adjusted."""
     rng = np.random.default_rng(seed)
-    shares = np.sum(1.0 / np.arange(1, n_segments + 1)) * 2 * cuts
+    n_tests = np.sum(1.0 / np.arange(1, n_segments + 1)) * 2 * cuts  # weighted by 1 / rank
     for _ in range(cuts):
         order = rng.permutation(len(rows.y))
         halves = order[: len(order) // 2], order[len(order) // 2 :]
@@ -158,31 +149,32 @@ def _tests(
             least = max(min_rows * len(searched) // max(len(there), 1), 2)
             found = _search(columns, codes[searched], rows.residual[searched], n_segments, least)
             held_out = codes[there]
-            for place, segment in enumerate(found, start=1):
+            for rank, segment in enumerate(found, start=1):
                 inside = there[segment.rows(held_out)]
                 if len(inside) >= min_rows:
-                    line = measure(segment.words(columns), rows, inside)
-                    line["p_value"] = min(line["p_value"] * shares * place, 1.0)
-                    yield place, segment, line
+                    line = measure(segment.rule(columns), rows, inside)
+                    line["p_value"] = min(line["p_value"] * n_tests * rank, 1.0)
+                    yield rank, segment, line
 
 
-def measure(rule: str, rows: Rows, inside: Ints) -> dict[str, Any]:
-    """A line of the table for the rows ``inside``; the p-value is not adjusted yet."""
-    y, f, w = rows.y[inside], rows.prediction[inside], rows.weight[inside]
+def measure(rule: str, rows: PredictedRows, inside: Ints) -> dict[str, Any]:
+    """Return a line of the table for the rows ``inside``; the p-value is not adjusted."""
+    some = rows.take(inside)
+    y, f, w = some.y, some.f, some.weights_or_ones
     total = w.sum()
     outcome, prediction = float((w * y).sum() / total), float((w * f).sum() / total)
     n_effective = float(total**2 / np.square(w).sum())
     low, high, p_value = (
-        _of_rates(f, w, outcome, prediction, n_effective)
+        _rate_interval(f, w, outcome, prediction, n_effective)
         if rows.binary
-        else _of_means(y - f, w, outcome - prediction, n_effective)
+        else _mean_interval(y - f, w, outcome - prediction, n_effective)
     )
     values = [rule, len(inside), prediction, outcome, outcome - prediction, low, high, p_value]
     return dict(zip(COLUMNS, values, strict=True))
 
 
 def holm(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with Holm's p-values, ranked."""
+    """Return the table with Holm's adjusted p-values, ranked."""
     p = table["p_value"].to_numpy(np.float64)
     order = np.argsort(p, kind="stable")
     stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
@@ -192,17 +184,17 @@ def holm(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ranked(table: pd.DataFrame) -> pd.DataFrame:
-    """The surest first; of equally sure ones, those with most evidence."""
-    reach = (table["high"] - table["low"]).clip(lower=1e-300)
-    order = np.lexsort([-(table["bias"].abs() / reach), table["p_value"]])
+    """Sort by p-value and, where these are equal, by bias relative to the interval's width."""
+    width = (table["high"] - table["low"]).clip(lower=1e-300)
+    order = np.lexsort([-(table["bias"].abs() / width), table["p_value"]])
     return table.iloc[order].reset_index(drop=True)
 
 
 # --- intervals -----------------------------------------------------------------------------------
 
 
-def _of_means(r: Floats, w: Floats, bias: float, n: float) -> tuple[float, float, float]:
-    """Student's interval and test of a weighted mean residual."""
+def _mean_interval(r: Floats, w: Floats, bias: float, n: float) -> tuple[float, float, float]:
+    """Return Student's interval and p-value of a weighted mean residual."""
     if n <= 1:
         return -np.inf, np.inf, 1.0
     error = float(np.sqrt(np.square(w * (r - bias)).sum() * n / (n - 1))) / float(w.sum())
@@ -212,13 +204,13 @@ def _of_means(r: Floats, w: Floats, bias: float, n: float) -> tuple[float, float
     return bias - half, bias + half, float(2 * stdtr(n - 1, -abs(bias) / error))
 
 
-def _of_rates(
+def _rate_interval(
     f: Floats, w: Floats, outcome: float, prediction: float, n: float
 ) -> tuple[float, float, float]:
-    """Score test and Wilson's interval of an outcome rate, less the mean prediction.
+    """Return Wilson's interval and the score test's p-value of a rate less the mean prediction.
 
-    Rows with different probabilities vary less than as many with the same: the variance is that of
-    the rate times the share that the predictions themselves leave of it.
+    Rows with different probabilities vary less than as many rows with the same: the variance is
+    that of the rate times the share of it that the predictions leave.
     """
     spread = float((w * f * (1 - f)).sum() / w.sum())
     share = min(max(spread / max(prediction * (1 - prediction), 1e-12), 0.05), 1.0)
@@ -235,10 +227,10 @@ def _of_rates(
 
 def _bin_numbers(column: Numbers) -> Binned:
     values = column.cells
-    absent = np.isnan(values)
-    present = values[~absent]
+    missing = np.isnan(values)
+    present = values[~missing]
     distinct = np.unique(present)
-    if len(distinct) == 2 and not absent.any():  # a flag: "= 1" says it better than "> 0"
+    if len(distinct) == 2 and not missing.any():  # a flag: "= 1" is clearer than "> 0"
         levels = tuple(f"{v:.4g}" for v in distinct)
         codes = (values == distinct[1]).astype(np.uint8)
         return Binned(column.name, codes, 2, levels=levels)
@@ -248,16 +240,16 @@ def _bin_numbers(column: Numbers) -> Binned:
         edges = edges[edges < present.max()]
     else:
         edges = distinct[:-1]
-    codes = np.searchsorted(edges, values).astype(np.uint8)  # a value at an edge lies below it
+    codes = np.searchsorted(edges, values).astype(np.uint8)  # an edge belongs to the lower bin
     n_bins = len(edges) + 1
-    if absent.any():
-        codes[absent] = n_bins
-        return Binned(column.name, codes, n_bins + 1, edges, absent=n_bins)
+    if missing.any():
+        codes[missing] = n_bins
+        return Binned(column.name, codes, n_bins + 1, edges, missing=n_bins)
     return Binned(column.name, codes, n_bins, edges)
 
 
 def _bin_levels(column: Levels) -> Binned:
-    """Codes as they are; of very many levels, the most frequent ones."""
+    """Return the codes as they are; of very many levels, the most frequent ones."""
     codes, levels = column.codes, column.levels
     if len(levels) > MAX_CODES:
         common = np.sort(np.argsort(-np.bincount(codes, minlength=len(levels)))[: MAX_CODES - 1])
@@ -277,7 +269,7 @@ def _search(
     n_segments: int,
     min_rows: int,
 ) -> Iterator[Segment]:
-    """Segments of ``residual`` (n,), the best first; each is taken out before the next."""
+    """Yield segments of ``residual`` (n,), the best first; each is removed before the next."""
     left = residual.copy()
     for _ in range(n_segments):
         best = _best_segment(columns, codes, left, min_rows)
@@ -295,7 +287,7 @@ def _best_segment(
     prior = PRIOR_ROWS * float(np.square(residual).mean())
     beam: list[Segment] = [Segment()]
     best: Segment | None = None
-    worth = -np.inf
+    best_value = -np.inf
     for price in PRICES:
         found: dict[frozenset[tuple[int, tuple[int, int]]], Segment] = {}
         for parent in beam:
@@ -305,8 +297,8 @@ def _best_segment(
         beam = sorted(found.values(), key=lambda s: -s.score)[:BEAM]
         if not beam:
             break
-        if best is None or beam[0].score - price > worth:
-            best, worth = beam[0], beam[0].score - price
+        if best is None or beam[0].score - price > best_value:
+            best, best_value = beam[0], beam[0].score - price
     return best
 
 
@@ -319,7 +311,7 @@ def _children(
     min_rows: int,
     prior: float,
 ) -> Iterator[Segment]:
-    """The best extension of a segment by each column."""
+    """Yield the best extension of a segment by each column."""
     sums = np.zeros((len(columns), MAX_CODES + 1, 3))
     _histograms(codes, rows, residual, sums)
     for j, column in enumerate(columns):
@@ -336,7 +328,7 @@ def _children(
 def _ranges(
     column: Binned, sums: Floats, within: tuple[int, int] | None
 ) -> tuple[list[tuple[int, int]], Floats]:
-    """The ranges of bins a condition may name, and their (rows, sum, sum of squares)."""
+    """Return the ranges of bins that a condition may name, and their (rows, sum, squares)."""
     if column.levels is not None:
         if within is not None:
             return [], np.empty((0, 3))
@@ -345,22 +337,22 @@ def _ranges(
     assert column.edges is not None
     top = len(column.edges)
     first, last = within if within is not None else (0, top)
-    if first == column.absent:
+    if first == column.missing:
         return [], np.empty((0, 3))
     running = np.cumsum(sums[first : last + 1], axis=0)
     ranges = [(first, k) for k in range(first, last)] + [
         (k, last) for k in range(first + 1, last + 1)
     ]
     values = [running[:-1], running[-1] - running[:-1]]
-    if within is None and column.absent >= 0:
-        ranges.append((column.absent, column.absent))
-        values.append(sums[column.absent : column.absent + 1])
+    if within is None and column.missing >= 0:
+        ranges.append((column.missing, column.missing))
+        values.append(sums[column.missing : column.missing + 1])
     return ranges, np.concatenate(values)
 
 
 @njit(cache=True, nogil=True)
 def _histograms(codes, rows, residual, sums):
-    """Rows, sum and sum of squares of the residuals in every bin of every column."""
+    """Add up rows, residuals and squared residuals in every bin of every column."""
     for i in rows:
         r = residual[i]
         for j in range(codes.shape[1]):
@@ -370,22 +362,23 @@ def _histograms(codes, rows, residual, sums):
             cell[2] += r * r
 
 
-def _without_twins(
+def _distinct(
     tested: Sequence[tuple[int, Segment, dict[str, Any]]], codes: NDArray[np.uint8], most: int
 ) -> list[dict[str, Any]]:
-    """The lines of the first ``most`` segments, each once, with the smallest p-value of its twins.
+    """Return the lines of the first ``most`` segments, without those that are nearly the same.
 
-    Of nearly equal segments the one found first stays, the simpler of two. Which ones stay does not
-    depend on how they tested, so that their intervals are what they say.
+    Of nearly equal segments the one of the best rank stays (of equal ranks, the simpler one), with
+    the smallest of their p-values. Which ones stay does not depend on the tests, so their intervals
+    remain valid.
     """
     kept: list[dict[str, Any]] = []
     masks: list[Flags] = []
     for _, segment, line in sorted(tested, key=lambda t: (t[0], len(t[1].conditions))):
         mask = segment.rows(codes)
-        twins = [k for k, m in enumerate(masks) if (mask & m).sum() > SAME * (mask | m).sum()]
-        for k in twins:
+        same = [k for k, m in enumerate(masks) if (mask & m).sum() > SAME * (mask | m).sum()]
+        for k in same:
             kept[k]["p_value"] = min(kept[k]["p_value"], line["p_value"])
-        if not twins and len(kept) < most:
+        if not same and len(kept) < most:
             kept.append(line)
             masks.append(mask)
     return kept

@@ -12,7 +12,7 @@ GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 @njit(inline="always")
 def mix(z):
-    """The finaliser: a uint64 whose every bit depends on all bits of ``z``."""
+    """Return a uint64 of which every bit depends on all bits of ``z``."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))

@@ -1,9 +1,9 @@
-"""How many rounds to keep: those that are best on rows that they were not fitted to.
+"""How many rounds to keep: as many as are best on rows that they were not fitted to.
 
-Round 0, the initial predictor, is a candidate like all others, and what is kept instead must be
-better by more than chance: on rows of a predictor that needs no correction, the best of several
-rounds would else often be a later one, which is worse on other rows. On the rows that are looked at
-what is kept is never worse than the initial predictor.
+Round 0, the initial predictor, is a candidate like all others, and a later round must be better by
+more than chance: where a predictor needs no correction, the best of several rounds would otherwise
+often be a later one, which is worse on other rows. On the held-out rows, the round that is kept is
+never worse than the initial predictor.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from sklearn.metrics import check_scoring
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.audit import Auditor
 from pipeline.boosting.losses import Loss
-from pipeline.boosting.rows import Rows
+from pipeline.boosting.rows import TrainingRows
 
-# Standard errors by which a later round must be better than the first: on all rows, each in a fold,
-# or on one part of them, where chance and a few odd rows count for more.
+# The number of standard errors by which a later round must be better than round 0: where every row
+# is held out in one fold, and where one part of the rows is, so that a few odd rows matter more.
 CAUTION, CAUTION_OF_ONE = 1.0, 1.64
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The round to keep, and the score of every round that was tried (higher is better)."""
+    """The round to keep, and the score of every round that was fitted (higher is better)."""
 
     best_round: int
     scores: Floats
 
 
-# From the parts' scores f_t: how good they are, and (or None) what each row adds to how good they
-# may be taken to be; see `Loss.doubted`.
+# Maps the scores f_t of each held-out part to a score of the round, and to what each row
+# contributes to a more cautious score (None if that is not known); see `Loss.cautious`.
 Judge = Callable[[Sequence[Floats]], tuple[float, Floats | None]]
 
 
@@ -47,48 +47,48 @@ def choose(
     tol: float,
     caution: float = CAUTION,
 ) -> Choice:
-    """Follow the scores f_0, f_1, … of held-out parts until they get no better.
+    """Follow the scores f_0, f_1, … of held-out parts and return the best round.
 
-    Stops after ``patience`` rounds that are not better than the best before by more than ``tol``.
+    Stops after ``patience`` rounds that are not better by more than ``tol`` than the best before.
     """
     scores: list[float] = []
-    best, most, first, kept = 0, -np.inf, None, None
+    best, best_value, of_first, of_best = 0, -np.inf, None, None
     for t, parts in enumerate(stages):
         score, of_rows = judge(parts)
         if np.isnan(score):
             raise ValueError(f"scoring: round {t} has no score (NaN) on the held-out rows")
         scores.append(score)
-        worth = score if of_rows is None else float(of_rows.sum())
+        value = score if of_rows is None else float(of_rows.sum())
         if t == 0:
-            most, first, kept = worth, of_rows, of_rows
-        elif worth > most + tol:
-            best, most, kept = t, worth, of_rows
+            best_value, of_first, of_best = value, of_rows, of_rows
+        elif value > best_value + tol:
+            best, best_value, of_best = t, value, of_rows
         if t - best >= patience:
             break
-    if best > 0 and (scores[best] < scores[0] or not _is_sure(first, kept, caution)):
+    if best > 0 and (scores[best] < scores[0] or not _is_significant(of_first, of_best, caution)):
         best = 0
     return Choice(best, np.array(scores))
 
 
-def _is_sure(first: Floats | None, kept: Floats | None, caution: float) -> bool:
-    """Whether rows are better off by more than ``caution`` standard errors."""
-    if first is None or kept is None:
+def _is_significant(of_first: Floats | None, of_best: Floats | None, caution: float) -> bool:
+    """Return whether rows improve by more than ``caution`` standard errors."""
+    if of_first is None or of_best is None:
         return True
-    gain = kept - first
+    gain = of_best - of_first
     return bool(gain.sum() > caution * np.sqrt(np.square(gain - gain.mean()).sum()))
 
 
 def judge_of(
     scoring: Any,
-    parts: Sequence[Rows],
+    parts: Sequence[TrainingRows],
     loss: Loss,
     classes: Any,
     seed: int,
     view: Callable[[Floats], Floats],
 ) -> Judge:
-    """The judge of some held-out parts, for "loss", "mce" or a scorer.
+    """Return the judge of held-out parts for a ``scoring`` of "loss", "mce" or a scorer.
 
-    view : what an audit sees of the trees' matrix, which may have missing cells.
+    view : maps the trees' matrix, which may have missing cells, to what an audit is given.
     """
     if isinstance(scoring, str) and scoring == "loss":
         return _by_loss(parts, loss)
@@ -97,23 +97,23 @@ def judge_of(
     return _by_scorer(scoring, parts, loss, classes)
 
 
-def _by_loss(parts: Sequence[Rows], loss: Loss) -> Judge:
+def _by_loss(parts: Sequence[TrainingRows], loss: Loss) -> Judge:
     y = np.concatenate([part.y for part in parts])
-    weights = np.concatenate([_weights(part) for part in parts])
+    weights = np.concatenate([part.weights_or_ones for part in parts])
     shares = weights / weights.sum()
 
     def judge(scores: Sequence[Floats]) -> tuple[float, Floats]:
         f = np.concatenate(scores)
-        return -float((shares * loss.of_rows(y, f)).sum()), -shares * loss.doubted(y, f)
+        return -float((shares * loss.of_rows(y, f)).sum()), -shares * loss.cautious(y, f)
 
     return judge
 
 
 def _by_error(
-    parts: Sequence[Rows], loss: Loss, seed: int, view: Callable[[Floats], Floats]
+    parts: Sequence[TrainingRows], loss: Loss, seed: int, view: Callable[[Floats], Floats]
 ) -> Judge:
     auditors = [Auditor(view(part.X), seed=seed) for part in parts]
-    sizes = [_weights(part).sum() for part in parts]
+    sizes = [part.weights_or_ones.sum() for part in parts]
 
     def judge(scores: Sequence[Floats]) -> tuple[float, None]:
         errors = [
@@ -125,10 +125,10 @@ def _by_error(
     return judge
 
 
-def _by_scorer(scoring: Any, parts: Sequence[Rows], loss: Loss, classes: Any) -> Judge:
+def _by_scorer(scoring: Any, parts: Sequence[TrainingRows], loss: Loss, classes: Any) -> Judge:
     scorer = check_scoring(_snapshot(parts[0].y, loss, classes), scoring=scoring)
     takes = signature(getattr(scorer, "_score_func", scorer)).parameters
-    sizes = [_weights(part).sum() for part in parts]
+    sizes = [part.weights_or_ones.sum() for part in parts]
 
     def judge(scores: Sequence[Floats]) -> tuple[float, None]:
         values = []
@@ -142,25 +142,21 @@ def _by_scorer(scoring: Any, parts: Sequence[Rows], loss: Loss, classes: Any) ->
     return judge
 
 
-def _weights(part: Rows) -> Floats:
-    return np.ones(len(part)) if part.weights is None else part.weights
-
-
 class _Predictions(BaseEstimator):  # type: ignore[misc]
-    """Predictions of some rows in the clothes of a model, for scorers."""
+    """A model that returns known predictions of some rows, for scorers."""
 
     def __init__(self, scores: Any, loss: Any) -> None:
         self.scores = scores
         self.loss = loss
 
     def of_all(self, X: Any, values: Any) -> Any:
-        """The values, if these are the rows that they belong to."""
+        """Return the values if X has as many rows; otherwise a scorer asks for some of them."""
         if len(X) != len(values):
             raise ValueError(f"scoring: must look at all {len(values)} held-out rows at once")
         return values
 
     def fit(self, X: Any, y: Any) -> _Predictions:  # noqa: ARG002
-        """Scorers ask for it."""
+        """Do nothing; scorers require the method."""
         return self
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import (
     AfterValidator,
@@ -20,8 +21,11 @@ from pydantic import (
     Discriminator,
     Field,
     Tag,
+    create_model,
     model_validator,
 )
+
+from pipeline.boosting.rescaling import STRATEGIES
 
 SLUG = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 LONGEST_NAME = 100  # characters; file systems allow some 255, with what is added to them
@@ -185,27 +189,19 @@ class Named(Section):
         return self.name
 
 
-class Unit(Named):
-    """w_t = 1."""
-
-    name: Literal["unit"]
-
-
-class Relaxed(Named):
-    """w_t = 1 - (t + offset) ** -exponent."""
-
-    name: Literal["relaxed"]
-    offset: float = Field(gt=1, description="a number above 1 (the paper: 2)")
-    exponent: float = Field(gt=1, description="a number above 1, or the weights' sum diverges")
+def _named(strategy: type[Any]) -> type[Named]:
+    """The section of a strategy: its name, and its fields with what they allow."""
+    options: dict[str, Any] = {"name": (Literal[strategy.name], ...)}
+    options |= {f.name: (float, Field(**f.metadata)) for f in fields(strategy)}
+    return create_model(
+        strategy.__name__,
+        __base__=Named,
+        __doc__=strategy.__doc__,
+        **options,
+    )
 
 
-class Adaptive(Named):
-    """w_t = yᵀφ_t / ‖φ_t‖²."""
-
-    name: Literal["adaptive"]
-
-
-NAMED = ("unit", "relaxed", "adaptive")
+NAMED = tuple(strategy.name for strategy in STRATEGIES)
 
 
 class Custom(Section):
@@ -247,20 +243,25 @@ class Custom(Section):
 
 def _kind(strategy: Any) -> str:
     """Which of the models describes a strategy."""
-    if isinstance(strategy, Section):
-        return type(strategy).__name__.lower()
+    if isinstance(strategy, Named):
+        return strategy.name
     if not isinstance(strategy, Mapping):
-        return ""
+        return "custom" if isinstance(strategy, Custom) else ""
     return "custom" if "target" in strategy else str(strategy.get("name"))
 
 
-Strategy = Annotated[
-    Annotated[Unit, Tag("unit")]
-    | Annotated[Relaxed, Tag("relaxed")]
-    | Annotated[Adaptive, Tag("adaptive")]
-    | Annotated[Custom, Tag("custom")],
-    Discriminator(_kind),
-]
+if TYPE_CHECKING:
+    Strategy = Named | Custom
+else:
+    Strategy = Annotated[
+        Union[
+            (
+                *(Annotated[_named(s), Tag(s.name)] for s in STRATEGIES),
+                Annotated[Custom, Tag("custom")],
+            )
+        ],
+        Discriminator(_kind),
+    ]
 
 
 MOST_TREES, MOST_TREES_IN_ALL = 100_000, 20_000_000  # of an ensemble, of a run

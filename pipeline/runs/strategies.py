@@ -15,18 +15,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pipeline.boosting.rescaling import Adaptive, Relaxed, Rescaling, Unit
+from pipeline.boosting.rescaling import BY_NAME, Rescaling
 from pipeline.config import schema
 from pipeline.errors import ConfigError
 
 
 def rescaling_of(strategy: schema.Strategy) -> Rescaling:
     """The rescaling a config describes; raises `ConfigError` if there is no such object."""
-    if isinstance(strategy, schema.Relaxed):
-        return Relaxed(strategy.offset, strategy.exponent)
     if isinstance(strategy, schema.Custom):
         return _own(strategy)
-    return Unit() if isinstance(strategy, schema.Unit) else Adaptive()
+    return BY_NAME[strategy.name](**strategy.model_dump(exclude={"name"}))
 
 
 def strategy_key(strategy: schema.Strategy) -> dict[str, Any]:

@@ -5,14 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.boosting.audit import (
-    READINGS,
-    Auditor,
-    Leaves,
-    draw,
-    error_of,
-    ordered_keys,
-)
+from pipeline.boosting.audit import READINGS, Auditor, Leaves, error_of
+from pipeline.boosting.audit.trees import draw, ordered_keys
 
 
 def slow_leaves(X, f, n_trees, depth, seed):

@@ -10,7 +10,8 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from pipeline.boosting import MulticalibrationDisplay, audit_predictions
-from pipeline.boosting.segments import COLUMNS, Rows, holm, measure
+from pipeline.boosting.rows import PredictedRows
+from pipeline.boosting.segments import COLUMNS, holm, measure
 
 mpl.use("Agg")
 
@@ -148,7 +149,7 @@ def test_named_groups_and_their_intersections_are_tested_on_all_rows():
 def test_regression_line_is_students_interval_and_test():
     rng = np.random.default_rng(0)
     y, f = rng.normal(size=80), rng.normal(size=80)
-    line = measure("all", Rows(y, f, np.ones(80), binary=False), np.arange(80))
+    line = measure("all", PredictedRows(y=y, f=f), np.arange(80))
     test = stats.ttest_1samp(y - f, 0.0)
     low, high = test.confidence_interval()
     assert line["p_value"] == pytest.approx(test.pvalue)
@@ -157,7 +158,7 @@ def test_regression_line_is_students_interval_and_test():
 
 def test_rate_of_equal_probabilities_has_wilsons_interval():
     y, f = np.repeat([1.0, 0.0], [7, 33]), np.full(40, 0.3)
-    line = measure("all", Rows(y, f, np.ones(40), binary=True), np.arange(40))
+    line = measure("all", PredictedRows(y=y, f=f, weights=np.ones(40), binary=True), np.arange(40))
     wilson = stats.binomtest(7, 40).proportion_ci(method="wilson")
     assert line["low"] == pytest.approx(wilson.low - 0.3)
     assert line["high"] == pytest.approx(wilson.high - 0.3)

@@ -1,5 +1,7 @@
 """Other methods, each against arithmetic done by hand, and all of them against what must hold."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -32,12 +34,12 @@ SEED = 3
 def sample(y, f, X=None, groups=None, cells=None, binary=False):
     n = len(y)
     return Sample(
-        np.zeros((n, 1)) if X is None else np.asarray(X, float),
-        np.asarray(y, float),
-        np.asarray(f, float),
-        np.zeros((n, 0), bool) if groups is None else np.asarray(groups, bool),
-        np.zeros(n, int) if cells is None else np.asarray(cells),
-        binary,
+        X=np.zeros((n, 1)) if X is None else np.asarray(X, float),
+        y=np.asarray(y, float),
+        f=np.asarray(f, float),
+        groups=np.zeros((n, 0), bool) if groups is None else np.asarray(groups, bool),
+        cells=np.zeros(n, int) if cells is None else np.asarray(cells),
+        binary=binary,
     )
 
 
@@ -56,7 +58,8 @@ def drawn(n, seed=0, binary=False):
         f = sigmoid(signal)
     else:
         y, f = signal + 1.0 * group + 0.5 * rng.normal(size=n), signal
-    return Sample(X, y, f, np.column_stack([group, ~group]), group.astype(int), binary)
+    groups, cells = np.column_stack([group, ~group]), group.astype(int)
+    return Sample(X=X, y=y, f=f, groups=groups, cells=cells, binary=binary)
 
 
 # --- by hand -------------------------------------------------------------------------------------
@@ -260,7 +263,7 @@ def test_no_method_looks_at_the_outcomes_of_rows_it_predicts(kind, binary):
         pytest.importorskip("mcgrad", reason="extra 'peers'")
     rows, validation, test = (drawn(n, seed, binary) for n, seed in ((400, 0), (150, 1), (100, 2)))
     fitted = METHODS[kind]().fit(rows, validation, SEED)
-    blank = Sample(test.X, np.full(100, np.nan), test.f, test.groups, test.cells, binary)
+    blank = replace(test, y=np.full(100, np.nan))
     found = fitted.predict(test)
     np.testing.assert_array_equal(found, fitted.predict(blank))
     assert found.shape == (100,)
@@ -293,7 +296,7 @@ def test_a_model_fitted_to_the_same_rows_is_judged_on_the_validation_rows(kind):
     if kind == "mcgrad":
         pytest.importorskip("mcgrad", reason="extra 'peers'")
     rows, validation = drawn(400), drawn(200, seed=1)
-    seen = Sample(rows.X, rows.y, rows.y.copy(), rows.groups, rows.cells)  # nothing seems wrong
+    seen = replace(rows, f=rows.y.copy())  # nothing seems wrong
     method = METHODS[kind](in_sample=True)
     assert method.validates
     assert not METHODS[kind]().validates

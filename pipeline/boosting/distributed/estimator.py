@@ -22,10 +22,11 @@ from pipeline.boosting.distributed.initial import FOREST
 from pipeline.boosting.distributed.parts import Table, parquet_table
 from pipeline.boosting.engines.base import TreeSettings
 from pipeline.boosting.engines.lightgbm import MOST_BINS, Bins
-from pipeline.boosting.estimator import MulticalibrationBoostingRegressor, seed_of
 from pipeline.boosting.losses import SquaredLoss
+from pipeline.boosting.parameters import seed_of
+from pipeline.boosting.regressor import MulticalibrationBoostingRegressor
 from pipeline.boosting.rescaling import Rescaling, resolve
-from pipeline.boosting.rows import Rows
+from pipeline.boosting.rows import TrainingRows
 from pipeline.boosting.stopping import CAUTION_OF_ONE, Choice, choose, judge_of
 
 
@@ -195,7 +196,7 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
         def judge(parts: Sequence[Floats]) -> Any:
             if not judges:  # the rows are known with the first scores
                 held = fit.held_out
-                rows = Rows(held.X, held.X, held.y, held.y, None, None)
+                rows = TrainingRows(table=held.X, X=held.X, labels=held.y, y=held.y)
                 view = fit.encoding.expanded
                 judges.append(judge_of("loss", [rows], SquaredLoss(), None, settings.seed, view))
             return judges[0](parts)
@@ -214,7 +215,7 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
             engine="lightgbm",
             random_state=self.random_state,
         )
-        return model.hold_elsewhere_fitted(
+        return model.load_rounds(
             fit.encoding,
             fit.initial.predictor,
             fit.rounds,

@@ -1,4 +1,4 @@
-"""Engines: who fits the trees of a round."""
+"""Engines, which fit the trees of a round."""
 
 from collections.abc import Callable
 
@@ -9,21 +9,21 @@ from pipeline.boosting.engines.sklearn import SklearnEngine
 
 ENGINES: dict[str, Callable[[TreeSettings, int], Engine]] = {
     "exact": ExactEngine,
-    "sklearn": SklearnEngine,
+    "sklearn": lambda settings, _: SklearnEngine(settings),
     "lightgbm": LightgbmEngine,
     "lightgbm_lossless": lossless,
 }
 
 
-NATIVE = ("lightgbm",)  # whose trees know missing cells and categories themselves
+NATIVE = ("lightgbm",)  # engines whose trees handle missing cells and categories themselves
 
 
 def make_engine(
     name: str, settings: TreeSettings, n_threads: int = 1, categorical: tuple[int, ...] = ()
 ) -> Engine:
-    """The engine called ``name``, which may use some threads for a large table.
+    """Return the engine called ``name``, which may use several threads.
 
-    categorical : columns that hold numbers of levels, for an engine that is `NATIVE`.
+    categorical : the columns that hold category codes, for an engine that is `NATIVE`.
     """
     if name not in ENGINES:
         raise ValueError(f"engine={name!r}: must be one of {', '.join(ENGINES)}")

@@ -1,9 +1,9 @@
 """LightGBM's histogram trees, for tables that are too large for exact ones (extra: lightgbm).
 
-X is binned once, at the binding; a round bins f alone and adds X's bins to it. With a bin for every
-value (`lossless`) the trees are scikit-learn's, but for thresholds, which lie in the middle between
-neighbours of the whole table instead of those of a node: training predictions agree, and held-out
-rows between the two may fall to the other side.
+X is binned once, when the engine is bound; a round bins f alone and adds X's bins to it. With a bin
+for every value (`LOSSLESS`) the trees are scikit-learn's except for thresholds, which lie midway
+between neighbouring values of the whole table instead of a node's: training predictions agree, and
+a held-out row between the two thresholds may fall on the other side.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines.base import TreeSettings
+from pipeline.boosting.engines.base import Engine, Ensemble, Fitter, Grower, TreeSettings
 
-BLOCK = 200_000  # rows that are put together and predicted at a time
+BLOCK = 200_000  # rows that are joined and predicted at a time
 MOST_BINS = 65_535
 
 
@@ -27,7 +28,7 @@ MOST_BINS = 65_535
 class Bins:
     """How fine the histograms are.
 
-    most : bins of a feature.  rows : the fewest rows in one.
+    most : the largest number of bins of a feature.  rows : the smallest number of rows in a bin.
     """
 
     most: int = 255
@@ -38,33 +39,33 @@ LOSSLESS = Bins(MOST_BINS, 1)
 
 
 @dataclass(frozen=True)
-class LightgbmEnsemble:
+class LightgbmEnsemble(Ensemble):
     """A fitted booster over (f, x), and a constant that is added to it."""
 
     booster: Any
     constant: float = 0.0
 
+    @override
     def predict(self, X: Floats, f: Floats) -> Floats:
-        """h(x, f); see `Ensemble`."""
         h = np.concatenate([self.booster.predict(Z) for Z in _blocks(X, f)])
         h += self.constant
         return h
 
+    @override
     def gains(self) -> Floats:
-        """See `Ensemble`."""
         return _f_last(self.booster.feature_importance("gain"))
 
 
 @dataclass(frozen=True)
-class LightgbmLeaves:
-    """LightGBM's trees over (f, x) with values of their own: h(x, f) = lr Σ leaf values."""
+class LightgbmLeaves(Ensemble):
+    """LightGBM's trees over (f, x) with given leaf values: h(x, f) = lr Σ leaf values."""
 
     trees: tuple[Any, ...]
     values: tuple[Floats, ...]
     learning_rate: float
 
+    @override
     def predict(self, X: Floats, f: Floats) -> Floats:
-        """h(x, f); see `Ensemble`."""
         return np.concatenate([self._block(Z) for Z in _blocks(X, f)])
 
     def _block(self, Z: Floats) -> Floats:
@@ -73,14 +74,14 @@ class LightgbmLeaves:
             h += self.learning_rate * values[_leaves(tree, Z)]
         return h
 
+    @override
     def gains(self) -> Floats:
-        """See `Ensemble`."""
         return _f_last(sum(tree.feature_importance("gain") for tree in self.trees))
 
 
 @dataclass(frozen=True)
-class LightgbmGrower:
-    """See `Grower`."""
+class LightgbmGrower(Grower):
+    """Grows LightGBM's trees one at a time."""
 
     fitter: LightgbmFitter
     f: Floats
@@ -88,10 +89,10 @@ class LightgbmGrower:
     parameters: dict[str, Any]
     trees: list[Any] = field(default_factory=list)
 
+    @override
     def grow(self, residual: Floats, mass: Floats | None = None) -> NDArray[np.intp]:
-        """See `Grower`."""
         weights = np.ones(len(residual)) if mass is None else mass
-        seen = np.flatnonzero(weights)  # LightGBM would count the others as rows of a leaf
+        seen = np.flatnonzero(weights)  # LightGBM would count rows of weight 0 in a leaf
         data = self.data if len(seen) == len(weights) else self.data.subset(seen).construct()
         data.set_label(residual[seen])
         data.set_weight(weights[seen])
@@ -99,17 +100,17 @@ class LightgbmGrower:
         self.trees.append(tree)
         return np.concatenate([_leaves(tree, Z) for Z in _blocks(self.fitter.X, self.f)])
 
+    @override
     def ensemble(self, values: Sequence[Floats]) -> LightgbmLeaves:
-        """See `Grower`."""
         rate = self.fitter.settings.learning_rate
         return LightgbmLeaves(tuple(self.trees), tuple(values), rate)
 
 
 @dataclass(frozen=True)
-class LightgbmFitter:
+class LightgbmFitter(Fitter):
     """LightGBM bound to training rows.
 
-    binned : the bins of X, made once.  seen : the rows with a weight, if not all have one.
+    binned : the bins of X.  seen : the rows of positive weight; None if that is all rows.
     """
 
     X: Floats
@@ -121,8 +122,8 @@ class LightgbmFitter:
     seen: NDArray[np.intp] | None
     categorical: tuple[int, ...]
 
+    @override
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[LightgbmEnsemble, Floats]:
-        """Fit a round; see `Fitter`."""
         data = self._dataset(f, residual)
         parameters = self._parameters(seed) | {"learning_rate": self.settings.learning_rate}
         booster = lightgbm_package().train(parameters, data, self.settings.n_trees)
@@ -130,10 +131,10 @@ class LightgbmFitter:
         ensemble = LightgbmEnsemble(booster)
         return ensemble, ensemble.predict(self.X, f)
 
+    @override
     def grower(self, f: Floats, seed: int) -> LightgbmGrower:
-        """See `Fitter`."""
-        # Leaves are all that is asked of these trees, whatever their values; each tree has weights
-        # of its own, so that here all rows are wanted.
+        # Only the leaves of these trees are used, not their values. Each tree has its own weights,
+        # so all rows are binned here.
         parameters = self._parameters(seed) | {"learning_rate": 1.0, "boost_from_average": False}
         fitter = self
         if self.seen is not None:
@@ -142,7 +143,7 @@ class LightgbmFitter:
         return LightgbmGrower(fitter, f, fitter._dataset(f, np.zeros(len(f))), parameters)
 
     def _dataset(self, f: Floats, residual: Floats) -> Any:
-        """(f, X) as bins."""
+        """Return (f, X) as bins."""
         parameters = binning(self.bins, self.n_threads)
         weights = self.weights
         if self.seen is not None and weights is not None:
@@ -154,11 +155,11 @@ class LightgbmFitter:
 
 
 @dataclass(frozen=True)
-class LightgbmEngine:
+class LightgbmEngine(Engine):
     """``engine="lightgbm"``; ``engine="lightgbm_lossless"`` has a bin for every value.
 
-    Missing cells (NaN) go to the better side of each split. ``categorical`` are the columns of X
-    that hold numbers of levels, 0, 1, …: a split of such a column parts sets of levels.
+    Missing cells (NaN) go to the better side of each split. ``categorical`` names the columns of X
+    that hold category codes 0, 1, …: a split of such a column separates sets of categories.
     """
 
     settings: TreeSettings
@@ -167,11 +168,11 @@ class LightgbmEngine:
     categorical: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        """Say at once if it is not installed."""
+        """Raise ImportError at once if LightGBM is not installed."""
         lightgbm_package()
 
+    @override
     def bind(self, X: Floats, weights: Floats | None = None) -> LightgbmFitter:
-        """See `Engine`."""
         parameters = binning(self.bins, self.n_threads)
         seen = None if weights is None or weights.all() else np.flatnonzero(weights)
         rows = X if seen is None else X[seen]
@@ -191,12 +192,12 @@ class LightgbmEngine:
 
 
 def lossless(settings: TreeSettings, n_threads: int = 1) -> LightgbmEngine:
-    """LightGBM with a bin for every value of a feature, up to 65,535 of them."""
+    """Return LightGBM's engine with a bin for every value of a feature, up to `MOST_BINS`."""
     return LightgbmEngine(settings, n_threads, LOSSLESS)
 
 
 def lightgbm_package() -> Any:
-    """LightGBM, or an ImportError that says how to get it."""
+    """Import LightGBM; the ImportError says how to install it."""
     try:
         import lightgbm
     except ImportError:
@@ -207,7 +208,7 @@ def lightgbm_package() -> Any:
 
 
 def binning(bins: Bins, n_threads: int) -> dict[str, Any]:
-    """LightGBM's parameters of a table's bins."""
+    """Return LightGBM's parameters for binning a table."""
     return {
         "max_bin": bins.most,
         "min_data_in_bin": bins.rows,
@@ -219,7 +220,7 @@ def binning(bins: Bins, n_threads: int) -> dict[str, Any]:
 
 
 def growing(settings: TreeSettings, seed: int) -> dict[str, Any]:
-    """LightGBM's parameters of a tree."""
+    """Return LightGBM's parameters for growing trees."""
     chosen = {
         "objective": "regression",
         "max_depth": settings.max_depth,
@@ -228,7 +229,7 @@ def growing(settings: TreeSettings, seed: int) -> dict[str, Any]:
         "min_sum_hessian_in_leaf": 0.0,
         "seed": seed % 2**31,
         "deterministic": True,
-        "force_col_wise": True,  # the other way adds in an order that depends on threads
+        "force_col_wise": True,  # row-wise sums depend on the number of threads
     }
     if settings.subsample < 1:
         chosen |= {"bagging_fraction": settings.subsample, "bagging_freq": 1}
@@ -238,16 +239,16 @@ def growing(settings: TreeSettings, seed: int) -> dict[str, Any]:
 
 
 def with_f(f: Floats, label: Floats, binned: Any, parameters: dict[str, Any], **more: Any) -> Any:
-    """(f, X) as bins, from the bins of X; ``more`` goes to LightGBM's Dataset of f."""
+    """Return (f, X) as bins, from the bins of X; ``more`` goes to LightGBM's Dataset of f."""
     column = np.ascontiguousarray(f[:, None])
     data = lightgbm_package().Dataset(column, label, params=parameters, **more)
-    with warnings.catch_warnings():  # that the raw values are not at hand, which is meant
+    with warnings.catch_warnings():  # LightGBM warns that it does not keep the raw values
         warnings.simplefilter("ignore", UserWarning)
         return data.construct().add_features_from(binned)
 
 
 def _blocks(X: Floats, f: Floats) -> Iterator[Floats]:
-    """(f, X) of some rows at a time: a copy of all of X would double the memory."""
+    """Yield (f, X) of some rows at a time: a copy of all of X would double the memory."""
     for start in range(0, max(len(f), 1), BLOCK):
         rows = slice(start, start + BLOCK)
         yield np.column_stack([f[rows], X[rows]])

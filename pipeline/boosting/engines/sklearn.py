@@ -1,4 +1,4 @@
-"""The literal reference: scikit-learn's GradientBoostingRegressor."""
+"""The reference engine: scikit-learn's GradientBoostingRegressor."""
 
 from __future__ import annotations
 
@@ -9,58 +9,59 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.tree import DecisionTreeRegressor
+from typing_extensions import override
 
 from pipeline.boosting.arrays import Float32s, Floats
-from pipeline.boosting.engines.base import TreeSettings
+from pipeline.boosting.engines.base import Engine, Ensemble, Fitter, Grower, TreeSettings
 
 
 @dataclass(frozen=True)
-class SklearnEnsemble:
+class SklearnEnsemble(Ensemble):
     """A fitted GradientBoostingRegressor over (x, f)."""
 
     model: GradientBoostingRegressor
 
+    @override
     def predict(self, X: Floats, f: Floats) -> Floats:
-        """h(x, f); see `Ensemble`."""
         return self.model.predict(np.column_stack([X, f]))
 
+    @override
     def gains(self) -> Floats:
-        """See `Ensemble`."""
         return _gains(self.model.estimators_[:, 0])
 
 
 @dataclass(frozen=True)
-class LeafEnsemble:
-    """scikit-learn's trees over (x, f) with values of their own: h(x, f) = lr Σ leaf values."""
+class LeafEnsemble(Ensemble):
+    """scikit-learn's trees over (x, f) with given leaf values: h(x, f) = lr Σ leaf values."""
 
     trees: tuple[DecisionTreeRegressor, ...]
     values: tuple[Floats, ...]
     learning_rate: float
 
+    @override
     def predict(self, X: Floats, f: Floats) -> Floats:
-        """h(x, f); see `Ensemble`."""
         features = _features(X, f)
         h = np.zeros(len(features))
         for tree, values in zip(self.trees, self.values, strict=True):
             h += self.learning_rate * values[tree.tree_.apply(features)]
         return h
 
+    @override
     def gains(self) -> Floats:
-        """See `Ensemble`."""
         return _gains(self.trees)
 
 
 @dataclass(frozen=True)
-class SklearnGrower:
-    """See `Grower`."""
+class SklearnGrower(Grower):
+    """Grows scikit-learn's trees one at a time."""
 
     features: Float32s
     settings: TreeSettings
     random: np.random.RandomState
     trees: list[DecisionTreeRegressor] = field(default_factory=list)
 
+    @override
     def grow(self, residual: Floats, mass: Floats | None = None) -> NDArray[np.intp]:
-        """See `Grower`."""
         tree = DecisionTreeRegressor(
             max_depth=self.settings.max_depth,
             min_samples_leaf=self.settings.min_samples_leaf,
@@ -70,21 +71,21 @@ class SklearnGrower:
         self.trees.append(tree.fit(self.features, residual, sample_weight=mass))
         return tree.tree_.apply(self.features)
 
+    @override
     def ensemble(self, values: Sequence[Floats]) -> LeafEnsemble:
-        """See `Grower`."""
         return LeafEnsemble(tuple(self.trees), tuple(values), self.settings.learning_rate)
 
 
 @dataclass(frozen=True)
-class SklearnFitter:
-    """scikit-learn prepares nothing ahead: every round starts from X again."""
+class SklearnFitter(Fitter):
+    """scikit-learn bound to training rows; it prepares nothing, every round starts from X again."""
 
     X: Floats
     settings: TreeSettings
     weights: Floats | None = None
 
+    @override
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[SklearnEnsemble, Floats]:
-        """Fit a round; see `Fitter`."""
         features = np.column_stack([self.X, f])
         model = GradientBoostingRegressor(
             n_estimators=self.settings.n_trees,
@@ -97,20 +98,19 @@ class SklearnFitter:
         ).fit(features, residual, sample_weight=self.weights)
         return SklearnEnsemble(model), model.predict(features)
 
+    @override
     def grower(self, f: Floats, seed: int) -> SklearnGrower:
-        """See `Fitter`."""
         return SklearnGrower(_features(self.X, f), self.settings, np.random.RandomState(seed))
 
 
 @dataclass(frozen=True)
-class SklearnEngine:
-    """``engine="sklearn"``, which has one thread."""
+class SklearnEngine(Engine):
+    """``engine="sklearn"``."""
 
     settings: TreeSettings
-    n_threads: int = 1
 
+    @override
     def bind(self, X: Floats, weights: Floats | None = None) -> SklearnFitter:
-        """See `Engine`."""
         return SklearnFitter(X, self.settings, weights)
 
 

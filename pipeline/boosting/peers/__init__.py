@@ -1,6 +1,6 @@
-"""Other ways to correct a model's predictions, each from its paper, behind one door.
+"""Other methods that correct a model's predictions, each from its paper, with one interface.
 
-A method is a frozen dataclass of its options with ``fit(sample, validation, seed)``; see `base`.
+A method is a frozen dataclass of its options with ``fit(sample, validation, seed)``; see `Method`.
 """
 
 from pipeline.boosting.peers.algorithm import Algorithm, Estimator
@@ -18,20 +18,21 @@ from pipeline.boosting.peers.recalibration import (
 )
 from pipeline.boosting.peers.trees import Histogram, Lightgbm
 
-METHODS: dict[str, type[Method]] = {
-    "nothing": Nothing,
-    "linear": LinearRecalibration,
-    "isotonic": IsotonicRecalibration,
-    "group_shift": GroupShift,
-    "lightgbm": Lightgbm,
-    "histogram": Histogram,
-    "algorithm": Algorithm,
-    "estimator": Estimator,
-    "mcgrad": Mcgrad,
-    "level_sets": LevelSetBoosting,
-    "patching": IterativePatching,
-    "auditors": AuditorBoosting,
-    "one_shot": OneShotTrees,
-}
+_ALL: tuple[type[Method], ...] = (
+    Nothing,
+    LinearRecalibration,
+    IsotonicRecalibration,
+    GroupShift,
+    Lightgbm,
+    Histogram,
+    Algorithm,
+    Estimator,
+    Mcgrad,
+    LevelSetBoosting,
+    IterativePatching,
+    AuditorBoosting,
+    OneShotTrees,
+)
+METHODS: dict[str, type[Method]] = {method.name: method for method in _ALL}
 
 __all__ = ["METHODS", "Corrected", "Method", "Sample"]

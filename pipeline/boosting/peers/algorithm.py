@@ -1,4 +1,4 @@
-"""Algorithm 1 as a method among others: with the paper's settings, or as the estimators are."""
+"""Algorithm 1 as one of the methods, with the paper's settings or the estimators' defaults."""
 
 from __future__ import annotations
 
@@ -7,21 +7,26 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from pipeline.boosting import stopping
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.classifier import MulticalibrationBoostingClassifier
-from pipeline.boosting.estimator import MulticalibrationBoostingRegressor
-from pipeline.boosting.peers.base import Corrected, Sample
+from pipeline.boosting.peers.base import Corrected, Method, Sample
+from pipeline.boosting.regressor import MulticalibrationBoostingRegressor
 
 
 @dataclass(frozen=True)
-class Algorithm:
+class Algorithm(Method):
     """Algorithm 1 with a fixed number of rounds; the defaults are the paper's.
 
-    leaf : the fewest rows of a leaf, or below 1 their share of all.  stopped : the round with the
-    smallest loss on the validation rows is used, round 0 among them, instead of the last.
+    leaf : the smallest number of rows of a leaf; below 1, their share of all rows.  stopped : the
+    round with the smallest loss on the validation rows is used (it may be round 0) instead of the
+    last.
     """
+
+    name = "algorithm"
+    cost = 4.0
 
     rounds: int = 20
     eta: float = 0.5
@@ -33,18 +38,24 @@ class Algorithm:
     stopped: bool = False
 
     @property
+    @override
     def validates(self) -> bool:
-        """See `Method`."""
         return self.stopped
 
+    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
-        """See `Method`."""
         leaf = self.leaf if self.leaf >= 1 else max(1.0, self.leaf * len(sample))
         model = _kind(sample)(
-            self.rounds, eta=self.eta, rescaling=self.rescaling, n_trees=self.trees,
-            max_depth=self.depth, learning_rate=self.learning_rate, min_samples_leaf=int(leaf),
-            early_stopping=False, random_state=seed,
-        )  # fmt: skip
+            self.rounds,
+            eta=self.eta,
+            rescaling=self.rescaling,
+            n_trees=self.trees,
+            max_depth=self.depth,
+            learning_rate=self.learning_rate,
+            min_samples_leaf=int(leaf),
+            early_stopping=False,
+            random_state=seed,
+        )
         model.fit(sample.X, sample.y, initial_prediction=sample.f)
 
         last = _corrected(model, self.rounds)
@@ -55,13 +66,15 @@ class Algorithm:
 
 
 @dataclass(frozen=True)
-class Estimator:
-    """The estimators of this library with their defaults.
+class Estimator(Method):
+    """Algorithm 1 as this library's estimators run it, with their defaults.
 
-    in_sample : the model was fitted to these rows, so that it looks better on them than
-    on others; the validation rows, which it has not seen, then choose the number of rounds.
-    Others are parameters of the estimators; None is their default.
+    in_sample : the model was fitted to these rows, so it looks better on them than on others; the
+    number of rounds is then chosen on the validation rows, which the model has not seen. The other
+    options are parameters of the estimators; None is their default.
     """
+
+    name = "estimator"
 
     eta: float | None = None
     rescaling: str | None = None
@@ -72,30 +85,31 @@ class Estimator:
     in_sample: bool = False
 
     @property
+    @override
     def validates(self) -> bool:
-        """See `Method`."""
         return self.in_sample
 
+    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
-        """See `Method`."""
         given = {f.name: getattr(self, f.name) for f in fields(self)}
         del given["in_sample"]
         model = _kind(sample)(
             random_state=seed, **{k: v for k, v in given.items() if v is not None}
         )
-        looked_at: dict[str, Any] = {}
+        held_out: dict[str, Any] = {}
         if self.validates:
-            looked_at = {
-                "X_val": validation.X, "y_val": validation.y,
+            held_out = {
+                "X_val": validation.X,
+                "y_val": validation.y,
                 "initial_prediction_val": validation.f,
-            }  # fmt: skip
-        model.fit(sample.X, sample.y, initial_prediction=sample.f, **looked_at)
+            }
+        model.fit(sample.X, sample.y, initial_prediction=sample.f, **held_out)
 
         return _corrected(model, int(model.best_round_))
 
 
 def _corrected(model: Any, best: int) -> Corrected:
-    """A fitted estimator that predicts with its first ``best`` rounds."""
+    """Return the correction by the first ``best`` rounds of a fitted estimator."""
 
     def stages(rows: Sample) -> Iterator[Floats]:
         if rows.binary:
@@ -111,7 +125,7 @@ def _corrected(model: Any, best: int) -> Corrected:
 
 
 def estimator_defaults() -> dict[str, Any]:
-    """What the estimators do unless told otherwise."""
+    """Return the defaults of the estimators that their predictions depend on."""
     known = MulticalibrationBoostingRegressor().get_params()
     others = {"init", "init_cv", "engine", "n_jobs", "random_state", "verbose"}
     caution = [stopping.CAUTION, stopping.CAUTION_OF_ONE]

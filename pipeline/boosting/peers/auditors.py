@@ -2,13 +2,13 @@
 2021).
 
 Predictions lie in [0, 1]. In each iteration a regression of the residuals f − y on X is fitted to
-all rows and to the rows of each bucket of initial predictions; of these the one with the largest
+all rows and to the rows of each bucket of initial predictions. The regression with the largest
 mean(h · residual) on its rows updates the rows of its bucket: f e^(−η h), or f − η h. It ends when
-none exceeds ``alpha``. Defaults are those of the R package: 5 iterations, α = 1e-4, η = 1, two
-buckets, multiplicative, a ridge of λ = 0.01 on standardised columns (by glmnet, which also divides
-λ by the residuals' standard deviation; not so here); its other auditor is rpart's tree with its
-defaults (at least 20 rows to split, 7 in a leaf, and each split has to explain 1 % of the
-variance).
+none exceeds ``alpha``. The defaults are those of the R package: 5 iterations, α = 1e-4, η = 1, two
+buckets, multiplicative updates, a ridge of λ = 0.01 on standardised columns (by glmnet, which also
+divides λ by the residuals' standard deviation; that is not done here). Its other auditor is rpart's
+tree with its defaults (at least 20 rows to split, 7 in a leaf, and each split has to explain 1 % of
+the variance).
 """
 
 from __future__ import annotations
@@ -21,16 +21,22 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
+from typing_extensions import override
 
 from pipeline.boosting.arrays import Flags, Floats
-from pipeline.boosting.peers.base import Corrected, Range, Sample
+from pipeline.boosting.peers.base import Corrected, Method, Range, Sample
 
-SMALLEST = 1e-4  # a prediction of 0 could not be moved by a factor
+SMALLEST = 1e-4  # a factor cannot move a prediction of 0
 
 
 @dataclass(frozen=True)
-class AuditorBoosting:
-    """See the module's text; ``auditor`` is "ridge" or "tree"."""
+class AuditorBoosting(Method):
+    """Boosts with regressions of the residuals on X, as the R package mcboost does.
+
+    See the module's text; ``auditor`` is "ridge" or "tree".
+    """
+
+    name = "auditors"
 
     auditor: str = "ridge"
     iterations: int = 5
@@ -40,15 +46,13 @@ class AuditorBoosting:
     multiplicative: bool = True
     penalty: float = 0.01
 
-    validates = False
-
     def __post_init__(self) -> None:
-        """Refuse what there is not."""
+        """Check the options."""
         if self.auditor not in ("ridge", "tree"):
             raise ValueError(f"auditor={self.auditor}: must be ridge or tree")
 
-    def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:  # noqa: ARG002
-        """See `Method`."""
+    @override
+    def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         scale = Range.of(sample)
         y, first = scale.to(sample.y), scale.to(sample.f)
         buckets = [-1, *range(self.buckets)]
@@ -74,14 +78,14 @@ class AuditorBoosting:
         return Corrected(predict, len(steps))
 
     def _inside(self, p: Floats, bucket: int) -> Flags:
-        """The rows of a bucket of even width; of −1, all."""
+        """Return which rows are in a bucket, one of equal width; −1 means all rows."""
         if bucket < 0:
             return np.ones(len(p), np.bool_)
         at = np.minimum((p * self.buckets).astype(np.int64), self.buckets - 1)
         return at == bucket
 
     def _audit(self, X: Floats, residual: Floats, inside: Flags, seed: int) -> tuple[float, Any]:
-        """How much an auditor finds in some rows, and the auditor."""
+        """Return how much an auditor finds in some rows, and the auditor."""
         if not inside.any() or np.ptp(residual[inside]) == 0:
             return 0.0, None
         model = self._model(residual[inside], seed).fit(X[inside], residual[inside])
@@ -89,12 +93,14 @@ class AuditorBoosting:
 
     def _model(self, residual: Floats, seed: int) -> Any:
         if self.auditor == "ridge":
-            # glmnet's loss is half a mean, scikit-learn's a sum.
+            # glmnet minimises half the mean of the squares, scikit-learn their sum.
             return make_pipeline(StandardScaler(), Ridge(self.penalty * len(residual)))
         return DecisionTreeRegressor(
-            min_samples_split=20, min_samples_leaf=7, random_state=seed,
+            min_samples_split=20,
+            min_samples_leaf=7,
+            random_state=seed,
             min_impurity_decrease=0.01 * float(residual.var()),
-        )  # fmt: skip
+        )
 
     def _update(self, p: Floats, X: Floats, inside: Flags, model: Any) -> Floats:
         if not inside.any():

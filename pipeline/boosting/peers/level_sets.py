@@ -1,10 +1,10 @@
 """Level-set boosting (Globus-Harris, Harrison, Kearns, Roth, Sorrell, ICML 2023, Algorithm 1).
 
-Predictions lie on a grid of [0, 1]. In each round the rows of each level set get a regression of
-their own, fitted to y; what it predicts, rounded to the grid, is the next prediction. As in the
-authors' code (LSBoost.py): the grid has ``levels + 1`` points over the range of y; at least two
-rounds are done, and the last is the first one after the training error fell by no more than
-``gamma / levels``, whose predictions are not rounded; the weak learner is a linear regression.
+Predictions lie on a grid of [0, 1]. In each round a regression of y is fitted to the rows of each
+level set; its predictions, rounded to the grid, are the next predictions. As in the authors' code
+(LSBoost.py), the grid has ``levels + 1`` points over the range of y; there are at least two rounds,
+and the last is the first one after the training error fell by no more than ``gamma / levels``,
+whose predictions are not rounded; the weak learner is a linear regression.
 """
 
 from __future__ import annotations
@@ -15,18 +15,23 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
+from typing_extensions import override
 
 from pipeline.boosting.arrays import Floats, Ints
-from pipeline.boosting.peers.base import Corrected, Range, Sample
+from pipeline.boosting.peers.base import Corrected, Method, Range, Sample
 
 
 @dataclass(frozen=True)
-class LevelSetBoosting:
-    """See the module's text.
+class LevelSetBoosting(Method):
+    """Fits a regression of y to each level set of the predictions, round by round.
 
-    learner : "linear", or "tree" of ``depth``.  learning_rate : the share of a round's new
-    predictions in the next.
+    See the module's text.
+
+    learner : "linear", or "tree" of ``depth``.  learning_rate : the weight of a round's new
+    predictions; the previous ones have the rest.
     """
+
+    name = "level_sets"
 
     levels: int = 10
     rounds: int = 100
@@ -35,15 +40,13 @@ class LevelSetBoosting:
     depth: int = 2
     learning_rate: float = 1.0
 
-    validates = False
-
     def __post_init__(self) -> None:
-        """Refuse what there is not."""
+        """Check the options."""
         if self.learner not in ("linear", "tree"):
             raise ValueError(f"learner={self.learner}: must be linear or tree")
 
-    def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:  # noqa: ARG002
-        """See `Method`."""
+    @override
+    def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         scale = Range.of(sample)
         y = scale.to(sample.y)
         grid = np.linspace(0.0, 1.0, self.levels + 1)
@@ -94,6 +97,6 @@ class LevelSetBoosting:
 
 
 def _rounded(p: Floats, grid: Floats) -> tuple[Floats, Ints]:
-    """Each value's nearest point of an even grid on [0, 1], and its place."""
+    """Return the nearest point of an even grid on [0, 1] for each value, and its index."""
     level = np.rint(np.clip(p, 0.0, 1.0) * (len(grid) - 1)).astype(np.int64)
     return grid[level], level

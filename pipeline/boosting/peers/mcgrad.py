@@ -9,33 +9,38 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from typing_extensions import override
 
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.peers.base import Corrected, Sample
+from pipeline.boosting.peers.base import Corrected, Method, Sample
 
 
 @dataclass(frozen=True)
-class Mcgrad:
+class Mcgrad(Method):
     """MCGrad for classes, RegressionMCGrad for numbers; it chooses its rounds by itself.
 
     learning_rate, num_leaves : of its LightGBM rounds; None is MCGrad's default.  in_sample : the
-    model was fitted to these rows; the validation rows then take the place of MCGrad's folds.
+    model was fitted to these rows, so the validation rows are used instead of MCGrad's folds.
     """
+
+    name = "mcgrad"
+    needs = "mcgrad"
+    cost = 8.0
 
     learning_rate: float | None = None
     num_leaves: int | None = None
     in_sample: bool = False
 
     @property
+    @override
     def validates(self) -> bool:
-        """See `Method`."""
         return self.in_sample
 
+    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
-        """See `Method`."""
         from mcgrad.methods import MCGrad, RegressionMCGrad  # the extra 'peers'
 
-        logging.getLogger("mcgrad").setLevel(logging.ERROR)  # it tells of rounds as it goes
+        logging.getLogger("mcgrad").setLevel(logging.ERROR)  # it logs every round
         given = {"learning_rate": self.learning_rate, "num_leaves": self.num_leaves}
         settings = {k: v for k, v in given.items() if v is not None} | {"num_threads": 1}
         model = (MCGrad if sample.binary else RegressionMCGrad)(
@@ -51,9 +56,11 @@ class Mcgrad:
             warnings.simplefilter("ignore")
             model.fit(
                 _frame(sample).assign(label=sample.y),
-                prediction_column_name="score", label_column_name="label", **columns,
+                prediction_column_name="score",
+                label_column_name="label",
+                **columns,
                 df_val=_frame(validation).assign(label=validation.y) if self.in_sample else None,
-            )  # fmt: skip
+            )
 
         def predict(rows: Sample) -> Floats:
             with warnings.catch_warnings():

@@ -1,8 +1,8 @@
 """One ensemble instead of rounds (Jin, Ding, Ngo, Wu, 2025, arXiv 2505.17435, Algorithm 1).
 
-Trees of depth two over the groups' flags and the model's prediction are fitted to y − f in one go
-and added to f. As in the paper's Appendix E: LightGBM, at most 5,000 trees, stopped after 50
-without an improvement on 30 % of the rows, which are set aside for it.
+Trees of depth two over the groups' flags and the model's prediction are fitted to y − f once and
+added to f. As in the paper's Appendix E: LightGBM, at most 5,000 trees, stopped after 50 without an
+improvement on 30 % of the rows, which are held out for it.
 """
 
 from __future__ import annotations
@@ -10,20 +10,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from typing_extensions import override
 
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.peers.base import Corrected, Sample
+from pipeline.boosting.peers.base import Corrected, Method, Sample
 from pipeline.boosting.peers.trees import boosted_trees
 
 
 @dataclass(frozen=True)
-class OneShotTrees:
-    """See the module's text.
+class OneShotTrees(Method):
+    """Adds one ensemble of small trees over the groups' flags and f, fitted to y − f by LightGBM.
 
-    learning_rate : the paper tries 0.01 to 1; here LightGBM's default.  features : the share of
-    the columns that a tree may use (the paper tries 0.1 to 1).  aside : rows to stop by.
-    in_sample : the model was fitted to these rows, and the validation rows are those to stop by.
+    See the module's text.
+
+    learning_rate : the paper tries 0.01 to 1; the default is LightGBM's.  features : the share of
+    the columns that a tree may use (the paper tries 0.1 to 1).  aside : the share of the rows that
+    is held out for stopping.  in_sample : the model was fitted to these rows, so the validation
+    rows are used for stopping.
     """
+
+    name = "one_shot"
+    needs = "lightgbm"
 
     learning_rate: float = 0.1
     depth: int = 2
@@ -34,29 +41,36 @@ class OneShotTrees:
     in_sample: bool = False
 
     @property
+    @override
     def validates(self) -> bool:
-        """See `Method`."""
         return self.in_sample
 
+    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
-        """See `Method`."""
-        fitted, stopping = sample, validation
+        train, stopping = sample, validation
         if not self.in_sample:
             order = np.random.default_rng(seed).permutation(len(sample))
-            kept = max(1, round(len(sample) * (1 - self.aside)))
-            fitted, stopping = sample.take(order[:kept]), sample.take(order[kept:])
+            n_train = max(1, round(len(sample) * (1 - self.aside)))
+            train, stopping = sample.take(order[:n_train]), sample.take(order[n_train:])
         groups = sample.large_groups
 
         def inputs(rows: Sample) -> Floats:
             return np.column_stack([rows.f, rows.groups[:, groups]])
 
         model = boosted_trees(
-            inputs(fitted), fitted.y - fitted.f,
-            inputs(stopping), stopping.y - stopping.f, False, seed,
-            patience=self.patience, n_trees=self.trees, max_depth=self.depth,
-            num_leaves=2**self.depth, learning_rate=self.learning_rate,
+            inputs(train),
+            train.y - train.f,
+            inputs(stopping),
+            stopping.y - stopping.f,
+            False,
+            seed,
+            patience=self.patience,
+            n_trees=self.trees,
+            max_depth=self.depth,
+            num_leaves=2**self.depth,
+            learning_rate=self.learning_rate,
             colsample_bytree=self.features,
-        )  # fmt: skip
+        )
 
         def predict(rows: Sample) -> Floats:
             corrected = rows.f + model.predict(inputs(rows))

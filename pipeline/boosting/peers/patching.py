@@ -1,11 +1,11 @@
 """Iterative patching (Hébert-Johnson, Kim, Reingold, Rothblum, ICML 2018, Algorithm 1).
 
-[0, 1] is cut into intervals of a ``width`` λ. For every group S and interval v, the rows of S whose
-predictions lie in v, S_v, are looked at if they are at least a share α λ of S; where the means of
-their outcomes and of their predictions differ by more than α, the predictions are moved by the
-difference. That is repeated until no S_v needs it; in the end the rows of an interval are given
-their mean prediction. The means are those of the sample: the noise that the paper adds to them, so
-that one sample may be asked many times, is left out, as in the experiments of Hansen et al. (2024).
+[0, 1] is divided into intervals of a ``width`` λ. For every group S and interval v, let S_v be the
+rows of S whose predictions lie in v. Where S_v has at least a share α λ of the rows of S and the
+means of its outcomes and of its predictions differ by more than α, its predictions are moved by the
+difference. This is repeated until no S_v needs it; in the end all rows of an interval get their
+mean prediction. The means are those of the sample: the noise that the paper adds to them, so that
+one sample may be used many times, is left out, as in the experiments of Hansen et al. (2024).
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from typing_extensions import override
 
 from pipeline.boosting.arrays import Flags, Floats, Ints
-from pipeline.boosting.peers.base import Corrected, Range, Sample
+from pipeline.boosting.peers.base import Corrected, Method, Range, Sample
 
 
 @dataclass(frozen=True)
 class _Patch:
-    """Rows of a group (−1: all rows) in an interval are moved by ``delta``."""
+    """A move by ``delta`` of the rows of a group (−1: all rows) in an interval."""
 
     group: int
     interval: int
@@ -28,17 +29,20 @@ class _Patch:
 
 
 @dataclass(frozen=True)
-class IterativePatching:
-    """See the module's text; ``sweeps`` over all groups are done at most."""
+class IterativePatching(Method):
+    """Moves each interval of predictions of each group to its mean outcome, until none is far off.
+
+    See the module's text; ``sweeps`` is the largest number of passes over all groups.
+    """
+
+    name = "patching"
 
     alpha: float = 0.1
     width: float = 0.1
     sweeps: int = 100
 
-    validates = False
-
-    def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:  # noqa: ARG002
-        """See `Method`."""
+    @override
+    def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         scale = Range.of(sample)
         y, p = scale.to(sample.y), scale.to(sample.f)
         members = [(-1, np.arange(len(y)))] + [
@@ -67,8 +71,8 @@ class IterativePatching:
         return Corrected(predict, n_sweeps)
 
     def _patch(self, group: int, rows: Ints, y: Floats, p: Floats) -> list[_Patch]:
-        """Patch a group's intervals one after the other; ``p`` is changed in place."""
-        made = []
+        """Patch the intervals of a group one after the other; ``p`` is changed in place."""
+        patches = []
         for v in range(self._n_intervals):
             inside = rows[self._interval(p[rows]) == v]
             if len(inside) == 0 or len(inside) < self.alpha * self.width * len(rows):
@@ -76,20 +80,20 @@ class IterativePatching:
             delta = float(y[inside].mean() - p[inside].mean())
             if abs(delta) > self.alpha:
                 p[inside] = np.clip(p[inside] + delta, 0.0, 1.0)
-                made.append(_Patch(group, v, delta))
-        return made
+                patches.append(_Patch(group, v, delta))
+        return patches
 
     @property
     def _n_intervals(self) -> int:
         return int(np.ceil(1.0 / self.width - 1e-9))
 
     def _interval(self, p: Floats) -> Ints:
-        """The interval (vλ, (v+1)λ] of each value; 0 lies in the first."""
+        """Return the number v of the interval (vλ, (v+1)λ] of each value; 0 lies in the first."""
         places = np.ceil(p / self.width - 1e-9).astype(np.int64) - 1
         return np.clip(places, 0, self._n_intervals - 1)
 
     def _values(self, p: Floats) -> Floats:
-        """The mean prediction of each interval, NaN without rows."""
+        """Return the mean prediction of each interval, NaN for one without rows."""
         at = self._interval(p)
         counts = np.bincount(at, minlength=self._n_intervals)
         sums = np.bincount(at, p, minlength=self._n_intervals)

@@ -1,4 +1,4 @@
-"""What one would do anyway: nothing, recalibrate by the prediction alone, shift groups."""
+"""Simple corrections: none, recalibration by the prediction alone, a shift of each group."""
 
 from __future__ import annotations
 
@@ -7,31 +7,35 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from typing_extensions import override
 
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.logloss import curvature, logit, sigmoid
-from pipeline.boosting.peers.base import Corrected, Sample
+from pipeline.boosting.peers.base import Corrected, Method, Sample
 
 
 @dataclass(frozen=True)
-class Nothing:
-    """The model as it is."""
+class Nothing(Method):
+    """Leaves the model as it is."""
 
-    validates = False
+    name = "nothing"
 
-    def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:  # noqa: ARG002
-        """See `Method`."""
+    @override
+    def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         return Corrected(lambda rows: rows.f, 0)
 
 
 @dataclass(frozen=True)
-class LinearRecalibration:
-    """a + b f by least squares; of classes, a + b logit f by maximum likelihood (Platt, 1999)."""
+class LinearRecalibration(Method):
+    """Fits a + b f by least squares; for classes, a + b logit f by maximum likelihood.
 
-    validates = False
+    The latter is Platt's scaling (1999).
+    """
 
-    def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:  # noqa: ARG002
-        """See `Method`."""
+    name = "linear"
+
+    @override
+    def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         if not sample.binary:
             line = LinearRegression().fit(sample.f[:, None], sample.y)
             return Corrected(lambda rows: line.predict(rows.f[:, None]), 1)
@@ -41,31 +45,30 @@ class LinearRecalibration:
 
 
 @dataclass(frozen=True)
-class IsotonicRecalibration:
-    """The increasing function of f with the least squared error."""
+class IsotonicRecalibration(Method):
+    """Fits the increasing function of f with the smallest squared error."""
 
-    validates = False
+    name = "isotonic"
 
-    def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:  # noqa: ARG002
-        """See `Method`."""
-        steps = IsotonicRegression(out_of_bounds="clip").fit(sample.f, sample.y)
-        return Corrected(lambda rows: steps.predict(rows.f), 1)
+    @override
+    def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
+        isotonic = IsotonicRegression(out_of_bounds="clip").fit(sample.f, sample.y)
+        return Corrected(lambda rows: isotonic.predict(rows.f), 1)
 
 
 @dataclass(frozen=True)
-class GroupShift:
-    """f + b for each cell of the sensitive columns, such that its mean is right (of classes, of
-    logits).
+class GroupShift(Method):
+    """Shifts predictions (for classes, logits) so that the mean of each sensitive cell is right.
 
-    min_rows : a cell with fewer has no shift of its own but that of all rows together.
+    min_rows : a cell with fewer rows is shifted like all rows together.
     """
+
+    name = "group_shift"
 
     min_rows: int = 20
 
-    validates = False
-
-    def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:  # noqa: ARG002
-        """See `Method`."""
+    @override
+    def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         overall = _shift(sample.y, sample.f, sample.binary)
         cells, counts = np.unique(sample.cells, return_counts=True)
         shifts = {
@@ -82,17 +85,17 @@ class GroupShift:
 
 
 def _shift(y: Floats, f: Floats, binary: bool) -> float:
-    """The b for which the mean of f + b is that of y; of logits, by Newton's method."""
+    """Return b such that f + b has the mean of y; for logits, by Newton's method."""
     if not binary:
         return float((y - f).mean())
     scores, b = logit(f), 0.0
-    # Half a row of each class more than there are: a cell of one class has no finite shift.
+    # Half a row is added to each class: a cell with one class would have no finite shift.
     target = (y.sum() + 0.5) / (len(y) + 1.0)
     for _ in range(50):
-        bend = curvature(scores + b).mean()
-        if bend < 1e-12:
+        slope = curvature(scores + b).mean()
+        if slope < 1e-12:
             break
-        step = float(np.clip((target - sigmoid(scores + b).mean()) / bend, -1.0, 1.0))
+        step = float(np.clip((target - sigmoid(scores + b).mean()) / slope, -1.0, 1.0))
         b += step
         if abs(step) < 1e-10:
             break

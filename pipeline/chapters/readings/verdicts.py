@@ -17,7 +17,7 @@ from pipeline.analysis.curves import SQUARE
 from pipeline.analysis.evidence import DEBIASED, Evidence, collect
 from pipeline.boosting.audit import READINGS
 from pipeline.chapters.claims import claim as claims
-from pipeline.config.schema import Config, Relaxed
+from pipeline.config.schema import Config
 from pipeline.runs.plan import MissingRunsError, Plan
 
 AXES = ["target", "t", "error", "round_0"]
@@ -122,6 +122,6 @@ def _by_error(plan: Plan, runs: Evidence) -> Mapping[str, Evidence]:
 def _read(config: Config, scaling: str, offset: float) -> Config:
     dataset = config.dataset.model_copy(update={"target_scaling": scaling})
     strategy = config.strategy
-    if isinstance(strategy, Relaxed):
+    if strategy.label == "relaxed":
         strategy = strategy.model_copy(update={"offset": offset})
     return config.model_copy(update={"dataset": dataset, "strategy": strategy})

@@ -9,9 +9,17 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines.base import TreeSettings, draw_sample
+from pipeline.boosting.engines.base import (
+    Engine,
+    Ensemble,
+    Fitter,
+    Grower,
+    TreeSettings,
+    draw_sample,
+)
 from pipeline.boosting.engines.exact import kernel
 from pipeline.boosting.engines.exact.columns import Layout, as_float32, prepare
 from pipeline.boosting.engines.exact.tables import with_f
@@ -28,7 +36,7 @@ _NO_SAMPLES = np.empty((0, 0), np.uint8)
 
 
 @dataclass(frozen=True)
-class ExactEnsemble:
+class ExactEnsemble(Ensemble):
     """Fitted trees over (x, f); ``start`` is the mean of the residuals they were fitted to."""
 
     trees: Trees
@@ -36,8 +44,8 @@ class ExactEnsemble:
     start: float
     learning_rate: float
 
+    @override
     def predict(self, X: Floats, f: Floats) -> Floats:
-        """h(x, f); see `Ensemble`."""
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise ValueError(f"X: has shape {X.shape} instead of (n, {self.n_features})")
         rows = np.column_stack([as_float32(X, "X"), as_float32(f, "f")])
@@ -45,14 +53,14 @@ class ExactEnsemble:
         predict(self.trees, self.learning_rate, rows, out)
         return out
 
+    @override
     def gains(self) -> Floats:
-        """See `Ensemble`."""
         return self.trees.gains(self.n_features + 1)
 
 
 @dataclass(frozen=True)
-class ExactGrower:
-    """See `Grower`."""
+class ExactGrower(Grower):
+    """Grows the kernel's trees one at a time."""
 
     table: kernel.Table
     settings: TreeSettings
@@ -60,8 +68,8 @@ class ExactGrower:
     n_threads: int = 1
     grown: list[Trees] = field(default_factory=list)
 
+    @override
     def grow(self, residual: Floats, mass: Floats | None = None) -> NDArray[np.intp]:
-        """See `Grower`."""
         check_finite(residual, len(self.table.f), "residual", LARGEST_RESIDUAL)
         one = replace(self.settings, n_trees=1, learning_rate=0.0, subsample=1.0)
         seed = self.seed + (len(self.grown) << 32)
@@ -74,8 +82,8 @@ class ExactGrower:
         self.grown.append(tree)
         return leaves
 
+    @override
     def ensemble(self, values: Sequence[Floats]) -> ExactEnsemble:
-        """See `Grower`."""
         trees = Trees.empty(len(self.grown), self.settings.max_depth)
         for k, (tree, of_leaves) in enumerate(zip(self.grown, values, strict=True)):
             trees.feature[k], trees.threshold[k] = tree.feature[0], tree.threshold[0]
@@ -86,7 +94,7 @@ class ExactGrower:
 
 
 @dataclass(frozen=True)
-class ExactFitter:
+class ExactFitter(Fitter):
     """A prepared training matrix; every round adds its f."""
 
     layout: Layout
@@ -94,8 +102,8 @@ class ExactFitter:
     n_threads: int = 1
     mass: Floats | None = None
 
+    @override
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[ExactEnsemble, Floats]:
-        """Fit a round; see `Fitter`."""
         n, mass = self.layout.features.shape[1], self.mass
         check_finite(residual, n, "residual", LARGEST_RESIDUAL)
         start = float(np.average(residual, weights=mass))
@@ -109,13 +117,13 @@ class ExactFitter:
         n_features = len(self.layout.features)
         return ExactEnsemble(trees, n_features, start, self.settings.learning_rate), residual - left
 
+    @override
     def grower(self, f: Floats, seed: int) -> ExactGrower:
-        """See `Fitter`."""
         return ExactGrower(with_f(self.layout, f), self.settings, seed, self.n_threads)
 
 
 @dataclass(frozen=True)
-class ExactEngine:
+class ExactEngine(Engine):
     """``engine="exact"``; a large table is fitted by ``n_threads`` threads, to the same bits.
 
     (With weights or samples of rows, by one.)
@@ -128,8 +136,8 @@ class ExactEngine:
         """Refuse what it cannot grow."""
         check_depth(self.settings.max_depth)
 
+    @override
     def bind(self, X: Floats, weights: Floats | None = None) -> ExactFitter:
-        """See `Engine`."""
         mass = None if weights is None else relative(weights)
         return ExactFitter(prepare(X), self.settings, self.n_threads, mass)
 

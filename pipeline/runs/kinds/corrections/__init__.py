@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeline.boosting.peers import METHODS
 from pipeline.boosting.peers.algorithm import estimator_defaults
 from pipeline.config.schema import Config
 from pipeline.datasets.design import Design
@@ -19,9 +20,7 @@ from pipeline.runs.kinds.corrections.methods import candidates, require_package
 from pipeline.runs.kinds.corrections.run import Ground, run
 from pipeline.runs.kinds.rounds import KIND as ROUNDS
 
-# How long a fit takes compared with others, roughly.
-WEIGHTS = {"mcgrad": 8.0, "algorithm": 4.0, "histogram": 2.0}
-CLASSES = 3.0  # times as long as numbers
+CLASSES = 3.0  # times as long as a fit to numbers
 
 
 class Corrections(Kind):
@@ -81,7 +80,7 @@ class Corrections(Kind):
         return ROUNDS.size(material)
 
     def cost(self, config: Config, size: float) -> float:
-        weight = WEIGHTS.get(config.method.kind, 1.0) * (config.method.n_candidates + 1)
+        weight = METHODS[config.method.kind].cost * (config.method.n_candidates + 1)
         return size * weight * (1.0 if config.dataset.positive is None else CLASSES)
 
     def ground(self, setting: Setting) -> Ground:

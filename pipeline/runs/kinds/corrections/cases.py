@@ -80,8 +80,10 @@ def make_case(config: Config, design: Design) -> Case:
     else:
         f = _model_predictions(config, design, X, fitted, binary)
 
+    everything = Sample(X=X, y=y, f=f, groups=groups, cells=cells, binary=binary)
+
     def sample(rows: Ints) -> Sample:
-        return Sample(X[rows], y[rows], f[rows], groups[rows], cells[rows], binary)
+        return everything.take(rows)
 
     return Case(
         sample(correct), sample(validation), sample(test), named[test],

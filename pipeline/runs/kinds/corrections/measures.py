@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from pipeline.boosting.arrays import Floats
 from pipeline.boosting.audit import Auditor
 from pipeline.boosting.calibration import debiased_binned_square
 from pipeline.boosting.frames import columns_of
-from pipeline.boosting.segments import Rows, bin_columns, find_segments
+from pipeline.boosting.segments import bin_columns, find_segments
 from pipeline.runs.kinds.corrections.cases import Case
 
 SEGMENTS = 2  # that are searched for: the first of each half
@@ -66,10 +67,9 @@ class Measures:
     def _worst_segment(self, f: Floats) -> tuple[float, float]:
         test = self.case.test
         n = len(test)
-        rows = Rows(test.y, f, np.ones(n), test.binary)
         least = max(max(n // 100, FEWEST_ROWS) // 2, 2)
         columns = bin_columns(self.columns, f)
-        table = find_segments(columns, rows, SEGMENTS, least, self.seed, cuts=1)
+        table = find_segments(columns, replace(test, f=f), SEGMENTS, least, self.seed, cuts=1)
         if table.empty:
             return np.nan, np.nan
         worst = table.iloc[0]

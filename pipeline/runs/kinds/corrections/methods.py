@@ -12,7 +12,6 @@ from pipeline.config import schema
 from pipeline.errors import ConfigError
 from pipeline.runs.kinds.corrections.cases import Case
 
-NEEDS = {"lightgbm": "lightgbm", "one_shot": "lightgbm", "mcgrad": "mcgrad"}
 EXTRAS = {"lightgbm": "lightgbm", "mcgrad": "peers"}
 
 
@@ -23,8 +22,9 @@ def candidates(config: schema.Method, *, in_sample: bool = False) -> list[Method
     """
     if config.kind not in METHODS:
         raise ConfigError(f"method.kind={config.kind}: must be one of {', '.join(METHODS)}")
-    if config.kind in NEEDS:
-        require_package(NEEDS[config.kind], f"method={config.name}")
+    needed = METHODS[config.kind].needs
+    if needed is not None:
+        require_package(needed, f"method={config.name}")
     return [_made(config, options, in_sample) for options in _combinations(config)]
 
 

@@ -1,0 +1,250 @@
+"""Random-tree audits of predictors on fixed rows; see `estimates` for what is estimated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pipeline.boosting.arrays import Flags, Floats
+from pipeline.boosting.audit.estimates import (
+    Leaves,
+    Moments,
+    Reading,
+    error_of,
+    signed_root,
+)
+from pipeline.boosting.audit.significance import FLIPS, significance
+from pipeline.boosting.audit.trees import (
+    MAX_DEPTH,
+    Columns,
+    Labels,
+    add_squares,
+    draw_trees,
+    ordered_keys,
+)
+from pipeline.boosting.encoding import design_of
+from pipeline.boosting.frames import columns_of
+
+_MASK = (1 << 64) - 1
+_KEPT_BYTES = 2**25  # of labels that an auditor keeps from one predictor to the next
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """A multicalibration error with its noise floor, and how certain it is.
+
+    mce : the plug-in error.  floor : the error that a perfect predictor with these squared
+    residuals would have.  debiased_square : unbiased for the squared error; it may be negative.
+    standard_error : of the debiased square.  p_value : of "no miscalibration".
+    """
+
+    n: int
+    mce: float
+    floor: float
+    debiased_square: float
+    standard_error: float
+    p_value: float
+    leaves: Leaves
+
+    @property
+    def debiased(self) -> float:
+        """The root of the debiased square, with its sign."""
+        return signed_root(self.debiased_square)
+
+
+@dataclass(frozen=True)
+class _KnownTrees:
+    """The trees that do not use the predictions, which are the same for all predictors.
+
+    labels : (n_trees, n) each row's leaf;  is_known : (n_trees,) which trees these are.
+    """
+
+    labels: Labels
+    is_known: Flags
+
+    @classmethod
+    def none(cls, n_trees: int) -> _KnownTrees:
+        return cls(np.empty((0, 0), np.uint8), np.zeros(n_trees, np.bool_))
+
+
+class Auditor:
+    """Random-tree audits of predictors on fixed rows X (n, d).
+
+    X is an array or a DataFrame (numbers, flags, words; missing cells are a value of their own).
+    Any number of predictors may be audited on these rows; the trees are the same up to what the
+    predictions themselves, which are one of the features, change. Arguments are named, because
+    outcomes and predictions are easily confused.
+
+    >>> import numpy as np
+    >>> X, y = np.arange(8.0)[:, None], np.array([0.0, 0, 0, 0, 1, 1, 1, 1])
+    >>> Auditor(X).error(y=y, prediction=y)
+    0.0
+    """
+
+    def __init__(self, X: Any, *, n_trees: int = 100, depth: int = 3, seed: int = 0) -> None:
+        if not 1 <= depth <= MAX_DEPTH:
+            raise ValueError(f"depth={depth}: must be from 1 to {MAX_DEPTH}")
+        if n_trees < 1:
+            raise ValueError(f"n_trees={n_trees}: must be at least 1")
+        if not isinstance(X, np.ndarray):
+            X = design_of(columns_of(X))
+        if X.ndim != 2 or len(X) == 0:
+            raise ValueError(f"X: must have rows and columns; its shape is {X.shape}")
+        _require_finite(X, "X")
+        self._keys = np.empty(X.shape[::-1], np.int32)
+        for column, keys in zip(X.T, self._keys, strict=True):
+            keys[:] = ordered_keys(column)
+        self._low, self._high = self._keys.min(axis=1), self._keys.max(axis=1)
+        self._n_trees, self._depth = n_trees, depth
+        self._seed = int(seed) & _MASK
+        self._known: _KnownTrees | None = None  # until the first predictor
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return self._keys.shape[1]
+
+    def leaves(self, *, prediction: Floats, residual: Floats, squares: bool = False) -> Leaves:
+        """Return the leaf sums of ``residual`` (n,) in the trees drawn for ``prediction`` (n,)."""
+        for name, values in (("prediction", prediction), ("residual", residual)):
+            _require_rows(values, self.n, name)
+        labels = self._empty_labels() if squares else None
+        sums, counts = self._draw_trees(prediction, residual, labels)
+        if labels is None:
+            return Leaves(sums, counts, self.n, self._seed)
+        of_squares = np.zeros_like(sums)
+        add_squares(labels, residual, of_squares)
+        return Leaves(sums, counts, self.n, self._seed, of_squares)
+
+    def error(
+        self,
+        *,
+        y: Floats,
+        prediction: Floats,
+        sample_weight: Floats | None = None,
+        reading: Reading = "leaf_indicators",
+    ) -> float:
+        """Return the plug-in error of ``prediction`` (n,) for outcomes ``y`` (n,)."""
+        _require_rows(y, self.n, "y")
+        if sample_weight is None:
+            return error_of(self.leaves(prediction=prediction, residual=y - prediction), reading)
+        if reading == "leaf_indicators":
+            assessed = self.assess(
+                y=y, prediction=prediction, sample_weight=sample_weight, n_flips=0
+            )
+            return assessed.mce
+        raise ValueError(f"reading={reading!r}: weights are for leaf_indicators alone")
+
+    def assess(
+        self,
+        *,
+        y: Floats,
+        prediction: Floats,
+        sample_weight: Floats | None = None,
+        n_flips: int = FLIPS,
+    ) -> Assessment:
+        """Return error, floor, debiased square, standard error and p-value on held-out rows.
+
+        Leaf indicators are the weak learners; ``.leaves`` has what the other readings need. With
+        ``n_flips=0`` there is neither p-value nor standard error (NaN). Beyond half a million rows
+        the p-value uses some of the trees only.
+        """
+        _require_rows(y, self.n, "y")
+        _require_rows(prediction, self.n, "prediction")
+        weight = np.ones(self.n) if sample_weight is None else _weights(sample_weight, self.n)
+        residual = weight * (y - prediction)
+        labels = self._empty_labels()
+        sums, counts = self._draw_trees(prediction, residual, labels)
+        moments = Moments.of(sums, residual, weight)
+        p_value = error = np.nan
+        if n_flips and moments.pairs > 0:
+            p_value, error = significance(
+                labels, sums, residual, moments.pairs, self._seed, n_flips
+            )
+        return Assessment(
+            n=self.n,
+            mce=moments.plug_in,
+            floor=moments.floor,
+            debiased_square=moments.debiased_square,
+            standard_error=error,
+            p_value=p_value,
+            leaves=Leaves(sums, counts, moments.W, self._seed),
+        )
+
+    def _empty_labels(self) -> Labels:
+        return np.empty((self._n_trees, self.n), np.uint8)
+
+    def _draw_trees(
+        self, f: Floats, residual: Floats, labels: Labels | None
+    ) -> tuple[Floats, Floats]:
+        """Return sums and counts of the leaves, (n_trees, 2 ** depth) each; fill ``labels``.
+
+        The first time, trees that do not use f are kept.
+        """
+        known, keeping = self._known, False
+        if known is None:
+            keeping = self._n_trees * self.n <= _KEPT_BYTES
+            known = _KnownTrees.none(self._n_trees)
+            labels = self._empty_labels() if keeping and labels is None else labels
+        f_keys = ordered_keys(f)
+        low, high = np.append(self._low, f_keys.min()), np.append(self._high, f_keys.max())
+        sums, counts = np.zeros((2, self._n_trees, 1 << self._depth))
+        uses_f = np.zeros(self._n_trees, np.bool_)
+        draw_trees(
+            Columns(self._keys, f_keys, low, high),
+            np.ascontiguousarray(residual),
+            self._depth,
+            np.uint64(self._seed),
+            sums,
+            counts,
+            np.empty((0, 0), np.uint8) if labels is None else labels,
+            (known.labels, known.is_known),
+            uses_f,
+        )
+        if keeping and labels is not None:
+            self._known = _KnownTrees(labels.copy(), ~uses_f)
+        return sums, counts
+
+
+def multicalibration_error(
+    X: Any,
+    y: Floats,
+    f: Floats,
+    *,
+    sample_weight: Floats | None = None,
+    reading: Reading = "leaf_indicators",
+    n_trees: int = 100,
+    depth: int = 3,
+    seed: int = 0,
+) -> float:
+    """Return the plug-in error of predictions ``f`` (n,) of ``y`` (n,) on rows X (n, d).
+
+    It is positive even for a perfect predictor: see `Auditor.assess` for the error without its
+    floor.
+    """
+    auditor = Auditor(X, n_trees=n_trees, depth=depth, seed=seed)
+    outcome, prediction = (np.asarray(v, dtype=np.float64) for v in (y, f))
+    return auditor.error(
+        y=outcome, prediction=prediction, sample_weight=sample_weight, reading=reading
+    )
+
+
+def _weights(sample_weight: Any, n: int) -> Floats:
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    _require_rows(weight, n, "sample_weight")
+    if (weight < 0).any() or not weight.any():
+        raise ValueError("sample_weight: must not be negative, nor zero everywhere")
+    return weight
+
+
+def _require_rows(values: Floats, n: int, name: str) -> None:
+    if values.shape != (n,):
+        raise ValueError(f"{name}: has shape {values.shape} instead of ({n},)")
+    _require_finite(values, name)
+
+
+def _require_finite(values: Floats, name: str) -> None:
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name}: holds NaN or infinity")

@@ -1,0 +1,152 @@
+"""The initial predictor f_0 of a fit, and its scores on the training rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from pipeline.boosting.arrays import Floats
+from pipeline.boosting.folds import folds
+from pipeline.boosting.rows import TrainingRows
+
+
+@dataclass(frozen=True)
+class FittedInitial:
+    """A fitted initial predictor (None if the rows came with initial predictions) and the scores f0
+    (n,) of the rows it was fitted to.
+    """
+
+    predictor: Any
+    f0: Floats
+
+
+@dataclass(frozen=True)
+class InitialPredictor:
+    """How the rows of a fit get their initial scores.
+
+    predictor : the initial predictor, not fitted unless ``cv`` is "prefit".
+    cv : how training rows get their scores. None: from the predictor fitted to them; a number of
+        folds or a splitter: from predictors fitted to the other folds; "oob": from the trees of a
+        forest that did not draw them; "prefit": from a predictor that is fitted already.
+    view : maps the trees' matrix to what the predictor is given; None: it is given the table as it
+        was passed to the estimator.
+    seed : of the folds.
+    predict : (predictor, table) → its predictions as scores (n,).
+    out_of_bag : a fitted forest → its out-of-bag predictions as scores (n,).
+    """
+
+    predictor: Any
+    cv: Any
+    view: Callable[[Floats], Floats] | None
+    is_classifier: bool
+    seed: int
+    predict: Callable[[Any, Any], Floats]
+    out_of_bag: Callable[[Any], Floats]
+
+    @property
+    def is_prefit(self) -> bool:
+        """Whether the predictor is used as it is."""
+        return isinstance(self.cv, str) and self.cv == "prefit"
+
+    def check(self, rows: TrainingRows) -> None:
+        """Raise ValueError for a predictor that should be fitted; warn of surprises."""
+        fitted = _is_fitted(self.predictor)
+        if self.is_prefit and fitted is False:
+            raise ValueError(
+                f"init={self.predictor!r}: is not fitted, but init_cv='prefit' (clones, as in "
+                "cross_val_score, are fitted only if they are of a FrozenEstimator)"
+            )
+        if self.cv is None and fitted and not isinstance(self.predictor, FrozenEstimator):
+            warnings.warn(
+                "init is fitted already and is now fitted again, to these rows; to use it as it "
+                "is, pass init_cv='prefit'",
+                stacklevel=3,
+            )
+        if rows.weights is not None and not self.is_prefit and not self._takes_weights:
+            warnings.warn(
+                f"{type(self.predictor).__name__}.fit takes no sample_weight: the initial "
+                "predictor is fitted without",
+                stacklevel=3,
+            )
+
+    def fit(self, rows: TrainingRows) -> FittedInitial:
+        """Fit the predictor and return it with the scores of the rows."""
+        if rows.given is not None:
+            return FittedInitial(None, rows.given)
+        if self.is_prefit:
+            return FittedInitial(self.predictor, self.predict(self.predictor, self.table(rows)))
+        if isinstance(self.cv, str):  # "oob"
+            forest = self._fitted_with_out_of_bag(rows)
+            return FittedInitial(forest, self.out_of_bag(forest))
+        predictor = self._fitted(rows)
+        if self.cv is None:
+            return FittedInitial(predictor, self.predict(predictor, self.table(rows)))
+        return FittedInitial(predictor, self._out_of_fold(rows))
+
+    def scores(self, fitted: FittedInitial, rows: TrainingRows) -> Floats:
+        """Return f_0 (n,) of rows that the predictor was not fitted to."""
+        if rows.given is not None:
+            return rows.given
+        return self.predict(fitted.predictor, self.table(rows))
+
+    def table(self, rows: TrainingRows) -> Any:
+        """Return what the predictor is given of rows."""
+        return rows.table if self.view is None else self.view(rows.X)
+
+    def _out_of_fold(self, rows: TrainingRows) -> Floats:
+        f0, times = np.empty(len(rows)), np.zeros(len(rows), int)
+        splits = folds(rows, self.cv, self.is_classifier, self.seed)
+        if not splits:
+            raise ValueError(
+                f"init_cv={self.cv!r}: {len(rows)} rows are too few, or those of a class or group"
+            )
+        for train, test in splits:
+            predictor = self._fitted(rows.take(train))
+            f0[test] = self.predict(predictor, self.table(rows.take(test)))
+            times[test] += 1
+        if not (times == 1).all():
+            raise ValueError(
+                f"init_cv={self.cv!r}: every row must be held out once, as by KFold; "
+                f"{(times != 1).sum()} of {len(rows)} are not"
+            )
+        return f0
+
+    def _fitted_with_out_of_bag(self, rows: TrainingRows) -> Any:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message=".*(OOB|out-of-bag)")
+            try:
+                return self._fitted(rows)
+            except UserWarning:
+                raise ValueError(
+                    "init_cv='oob': some rows are in the sample of every tree and have no "
+                    "out-of-bag prediction; more trees would give them one"
+                ) from None
+
+    def _fitted(self, rows: TrainingRows) -> Any:
+        predictor, table = clone(self.predictor), self.table(rows)
+        if rows.weights is None or not self._takes_weights:
+            return predictor.fit(table, rows.labels)
+        return predictor.fit(table, rows.labels, sample_weight=rows.weights)
+
+    @property
+    def _takes_weights(self) -> bool:
+        return bool(has_fit_parameter(self.predictor, "sample_weight"))
+
+
+def _is_fitted(model: Any) -> bool | None:
+    """Return None if the model does not follow scikit-learn's conventions."""
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return False
+    except (AttributeError, TypeError):
+        return None
+    return True
