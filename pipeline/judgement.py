@@ -136,7 +136,9 @@ class Registry(Generic[E]):
         return [judgement for judgement in found if judgement is not None]
 
 
-def grade(parts: Iterable[bool], words: Sequence[str] = ("holds", "partly", "does not hold")) -> str:
+def grade(
+    parts: Iterable[bool], words: Sequence[str] = ("holds", "partly", "does not hold")
+) -> str:
     """The verdict of a statement of several parts: all hold, some do, or none."""
     found = list(parts)
     good, partly, bad = words

@@ -148,7 +148,7 @@ class _Driver:
         """Open workers and compute ``missing``; Ctrl-C stops them in order."""
         with plan.workers(materials, len(missing), self.progress.on_round) as workers:
             # Without other processes there is nothing to put in order: Ctrl-C ends at once.
-            watched = noted() if workers.elsewhere else contextlib.nullcontext(lambda: False)
+            watched = noted() if workers.other_processes else contextlib.nullcontext(lambda: False)
             try:
                 with watched as interrupted:
                     self._drive(missing, workers, interrupted)

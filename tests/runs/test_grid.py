@@ -434,7 +434,7 @@ def test_port_where_something_else_listens_is_no_scheduler(monkeypatch, says, wo
 
 def test_outcome_of_other_code_is_refused_and_that_of_ours_comes_through():
     ours, theirs = Future(), Future()
-    futures = [dask_workers._translated(raw, "abc") for raw in (ours, theirs)]
+    futures = [dask_workers._unpickled(raw, "abc") for raw in (ours, theirs)]
     ours.set_result(("abc", pickle.dumps("an outcome")))
     theirs.set_result(("xyz", b""))
     assert futures[0].result(timeout=1) == "an outcome"
