@@ -245,7 +245,7 @@ def training_rows(fit: DistributedFit) -> tuple[Any, Any, Any]:
         chances = np.random.default_rng([SETTINGS.seed, part.number])
         for block in part.blocks():
             kept = chances.random(len(block.y)) >= SETTINGS.held_out
-            X = fit.encoding.encode(block.table)[kept]
+            X = fit.encoding.encode(block.X)[kept]
             assert block.f0 is not None
             pieces.append((X, block.y[kept], block.f0[kept]))
     X, y, f0 = (np.concatenate(column) for column in zip(*pieces, strict=True))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,7 +21,7 @@ from pipeline.interrupts import noted
 from pipeline.runs.compilation import compile_kernels
 from pipeline.runs.kinds.base import Kind
 from pipeline.runs.plan import Plan
-from pipeline.runs.progress import GridProgress, Progress, RoundsProgress
+from pipeline.runs.progress import Progress, RoundTable
 from pipeline.runs.store import CorruptRun, Initial, RunId, RunStore, clear_errors
 from pipeline.runs.tasks import Failure, Outcome, Task
 from pipeline.runs.workers import Workers
@@ -105,10 +105,11 @@ def _stored(store: RunStore, run_id: RunId, *, told: bool = False) -> bool:
         return False
 
 
-def _progress(plan: Plan, found: int, datasets: Mapping[str, float]) -> Progress:
-    if plan.is_grid or not plan.kind.shows_rounds:
-        return GridProgress(plan.n_runs, found, dict.fromkeys(datasets, 0))
-    return RoundsProgress(plan.config.boosting.rounds, beside=plan.shared_terminal)
+def _progress(plan: Plan, found: int, datasets: Iterable[str]) -> Progress:
+    table = None
+    if plan.kind.shows_rounds and not plan.is_grid:
+        table = RoundTable(named=plan.shared_terminal)
+    return Progress(plan.n_runs, found, datasets, table)
 
 
 def _told(failed: Sequence[tuple[RunId, Failure]], plan: Plan) -> str:
@@ -150,7 +151,7 @@ class _Driver:
         """Open workers and compute ``missing``; Ctrl-C stops them in order."""
         with plan.workers(materials, len(missing), self.progress.on_round) as workers:
             # Without other processes there is nothing to put in order: Ctrl-C ends at once.
-            watched = noted() if workers.elsewhere else contextlib.nullcontext(lambda: False)
+            watched = noted() if workers.other_processes else contextlib.nullcontext(lambda: False)
             try:
                 with watched as interrupted:
                     self._drive(missing, workers, interrupted)

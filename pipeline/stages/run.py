@@ -6,7 +6,7 @@ import logging
 
 from pipeline.runs.grid import Summary, run_plan
 from pipeline.runs.plan import Plan
-from pipeline.runs.progress import RoundsProgress
+from pipeline.runs.progress import RoundTable
 
 log = logging.getLogger("pipeline")
 
@@ -44,7 +44,7 @@ def _tell_run(summary: Summary, plan: Plan) -> None:
         return
     stored = plan.store.load(run_id)
     assert stored is not None  # found a moment ago
-    RoundsProgress(plan.config.boosting.rounds, beside=plan.shared_terminal).show(stored.rounds)
+    RoundTable(named=plan.shared_terminal).show(stored.rounds)
     print(f"already computed: {folder}")
 
 

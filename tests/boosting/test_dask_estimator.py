@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 from pipeline.boosting import DaskMulticalibrationBoostingRegressor as Regressor
 from pipeline.boosting import MulticalibrationBoostingRegressor
-from pipeline.boosting.distributed.dask import SHARDS, ClusterUnfit, OnDask
+from pipeline.boosting.distributed.dask import ClusterUnfit, OnDask
 from pipeline.boosting.distributed.parts import Unfit
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dask")]
@@ -159,19 +159,24 @@ def test_workers_that_are_killed_while_a_model_is_fitted_change_nothing(cluster,
 
 
 def test_fit_leaves_nothing_behind_and_what_a_killed_leader_left_is_removed(cluster, arrays):
-    def held(dask_worker):
-        return sorted(key[0] for key in dask_worker.__dict__.get(SHARDS, {}))
+    def held():
+        from pipeline.boosting.distributed.dask import SHARDS
+
+        return sorted(key[0] for key in SHARDS)
 
     Regressor(1, **QUICK).fit(*arrays)
     assert all(shards == [] for shards in cluster.run(held).values())
 
-    def leave(dask_worker):
+    def leave():
+        from pipeline.boosting.distributed.dask import SHARDS
+
         class Left:
             folder = "nowhere"
 
-        dask_worker.__dict__.setdefault(SHARDS, {})["Client-that-is-gone/1", 0] = Left()
+        SHARDS["a-fit-whose-driver-is-gone", 0] = Left()
 
     cluster.run(leave)
+    assert all(len(shards) == 1 for shards in cluster.run(held).values())
     with OnDask(cluster).open():
         pass
     assert all(shards == [] for shards in cluster.run(held).values())
@@ -181,8 +186,12 @@ def test_workers_that_forget_their_shards_are_given_them_again(cluster, arrays):
     model = Regressor(12, init="mean", early_stopping=False, **QUICK)
     expected = clone(model).fit(*arrays)
 
-    def forget(dask_worker):  # as one that was started again at its old address
-        return dask_worker.__dict__.pop(SHARDS, None) is not None
+    def forget():  # as one that was started again at its old address
+        from pipeline.boosting.distributed.dask import SHARDS
+
+        held = bool(SHARDS)
+        SHARDS.clear()
+        return held
 
     forgotten, over = [], threading.Event()
 

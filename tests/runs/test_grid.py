@@ -24,7 +24,7 @@ from pipeline.runs import grid, tasks
 from pipeline.runs.kinds import rounds
 from pipeline.runs.kinds.base import Run
 from pipeline.runs.plan import make_plan
-from pipeline.runs.progress import GridProgress
+from pipeline.runs.progress import Progress
 from pipeline.runs.store import RunId
 from pipeline.runs.tidy import load_runs
 from pipeline.runs.workers import dask as dask_workers
@@ -367,7 +367,7 @@ def test_last_line_of_a_grid_has_all_runs_done_and_no_time_left(monkeypatch, str
     screen = stream()
     monkeypatch.setattr(sys, "stderr", screen)
     one = Run(frame(serial).iloc[:4], {}, "train MSE 1")
-    progress = GridProgress(3, 1, {"german": 0})
+    progress = Progress(3, 1, ["german"])
     progress.begin(cost=10.0)
     progress.stored(RunId("german", "unit", 0, {}), one, cost=7.0)
     progress.say("a line of its own")
@@ -436,7 +436,7 @@ def test_port_where_something_else_listens_is_no_scheduler(monkeypatch, says, wo
 
 def test_outcome_of_other_code_is_refused_and_that_of_ours_comes_through():
     ours, theirs = Future(), Future()
-    futures = [dask_workers._translated(raw, "abc") for raw in (ours, theirs)]
+    futures = [dask_workers._unpickled(raw, "abc") for raw in (ours, theirs)]
     ours.set_result(("abc", pickle.dumps("an outcome")))
     theirs.set_result(("xyz", b""))
     assert futures[0].result(timeout=1) == "an outcome"

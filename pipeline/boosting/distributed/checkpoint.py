@@ -1,6 +1,6 @@
-"""The rounds of a fit in a folder, each whole or absent, so that a fit can go on after its end.
+"""The rounds of a fit in a folder, each whole or absent, so that a fit that was stopped can go on.
 
-fit.json           what the fit is, readable
+fit.json           a readable description of the fit
 round-0000.json    f_0 and its loss; round-0001.json and so on: a round's trees, w_t, gap, loss
 """
 
@@ -20,9 +20,10 @@ from pipeline.boosting.distributed.parts import Unfit
 
 @dataclass(frozen=True)
 class Saved:
-    """What is kept of a round; of the start, f_0 instead of trees (None: it was given).
+    """What is kept of a round, or of the start.
 
-    loss : mean of (y − f)².  constant : see `LightgbmEnsemble`.
+    loss : mean of (y − f)².  constant : see `LightgbmEnsemble`.  model : the round's trees; at the
+    start, f_0, or None if that was given.
     """
 
     loss: float
@@ -41,32 +42,36 @@ class Checkpoint:
     def __init__(self, folder: str | Path, fingerprint: Mapping[str, Any]) -> None:
         self.folder = Path(folder).expanduser()
         ours = json.loads(json.dumps(fingerprint))
-        known = self.folder / "fit.json"
-        if known.exists():
-            theirs = _read(known)
-            if theirs is not None and theirs != ours:
-                differences = "; ".join(_differences(ours, theirs))
-                raise Unfit(f"{self.folder}: holds the rounds of another fit ({differences})")
-        _write(known, ours)
+        theirs = _read(self.folder / "fit.json") or ours
+        differences = [
+            f"{name}: {_short(theirs.get(name))} there, {_short(ours.get(name))} here"
+            for name in sorted({*ours, *theirs})
+            if ours.get(name) != theirs.get(name)
+        ]
+        if differences:
+            raise Unfit(
+                f"{self.folder}: holds the rounds of another fit ({'; '.join(differences)})"
+            )
+        _write(self.folder / "fit.json", ours)
 
     @staticmethod
     def shards_in(folder: str | Path | None) -> int | None:
-        """Over how many shards the fit in a folder is, if there is one."""
+        """The number of shards of the fit in a folder, if there is one."""
         known = None if folder is None else _read(Path(folder).expanduser() / "fit.json")
         return None if known is None else known.get("n_shards")
 
     def __str__(self) -> str:
-        """Its folder."""
+        """The folder."""
         return str(self.folder)
 
     def load(self) -> list[Saved]:
-        """The start and the rounds that are there, up to the first that is absent or damaged."""
+        """The start and the rounds, up to the first that is absent or damaged."""
         found: list[Saved] = []
         while True:
             content = _read(self._place(len(found)))
             try:
                 found.append(Saved(**(content or {})))
-            except TypeError:  # absent, damaged, or of another edition
+            except TypeError:  # absent, damaged, or written by another version
                 return found
 
     def save(self, t: int, saved: Saved) -> None:
@@ -79,7 +84,7 @@ class Checkpoint:
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:
     text = json.dumps(content, indent=1, sort_keys=True)
-    path.parent.mkdir(parents=True, exist_ok=True)  # whoever finished the same fit has removed it
+    path.parent.mkdir(parents=True, exist_ok=True)  # another driver of this fit may have removed it
     scratch = path.with_name(f".{path.name}-{os.getpid()}-{uuid.uuid4().hex[:8]}")
     scratch.write_text(json.dumps({"sha256": _sha256(text), "content": json.loads(text)}, indent=1))
     scratch.replace(path)
@@ -96,14 +101,6 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{name}: {_short(theirs.get(name))} there, {_short(ours.get(name))} here"
-        for name in sorted({*ours, *theirs})
-        if ours.get(name) != theirs.get(name)
-    ]
 
 
 def _short(value: Any) -> str:

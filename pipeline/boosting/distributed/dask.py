@@ -1,11 +1,14 @@
 """Shards on the workers of a Dask cluster (extra: dask), one on each.
 
-Dask finds the workers, reads Dask collections and carries what is asked and answered; a shard stays
-where it is, as state of its worker's process. LightGBM's sockets give up when a peer dies, or wait
-for ever, or take their process with them: in each case whoever leads sees that a worker is gone,
-ends those that wait, and makes the shards that went with them again, on workers that a nanny or
-an operator has started meanwhile. One fit at a time has a cluster: two would wait for each other's
-trainings, and for each other's memory.
+Dask finds the workers, reads Dask collections, and carries calls and results. A shard stays on its
+worker, as state of the worker's process. (Dask has actors for that, but never answers a call to an
+actor whose worker was started again.) When a worker dies, LightGBM on the others fails, waits for
+ever, or ends its process. In each case the driver sees that a worker is gone, ends those that wait,
+and makes the lost shards again on workers that a nanny or an operator has started meanwhile. A
+cluster does one fit at a time: two would wait for each other's trainings and take too much memory.
+
+Functions and their arguments travel as bytes: Dask's scheduler unpickles what it passes on, and may
+lack this package or hold another version of it.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import pickle
 import shutil
 import socket
 import time
@@ -35,103 +39,74 @@ log = logging.getLogger("pipeline")
 
 T = TypeVar("T")
 
-LOOK_UP = 0.2  # seconds between looks at who is there
-FETCH = 10.0  # seconds for a result, which is a few megabytes at most, to be fetched
+POLL = 0.2  # seconds between looks at the workers
+FETCH = 10.0  # seconds to fetch a result, which is a few megabytes at most
 GRACE = 15.0  # seconds in which shards notice that a peer is gone, before their workers are ended
-SHARDS = "mcboost_shards"  # the attribute of a worker that holds them
-FIT = "mcboost-fit"  # what a cluster's one fit at a time holds
-# What Dask raises of a cluster in trouble, rather than of what was computed there.
-TROUBLE = ("KilledWorker", "CancelledError", "FutureCancelledError", "CommClosedError")
+LOCK = "mcboost-fit"  # a fit holds it while it uses the cluster
+CODE = "mcboost_code"  # the attribute of a worker that names the version of the package it holds
+OTHER_CODE = (
+    "the worker holds other code than this driver: another driver with a changed package uses the "
+    "same cluster; run one after the other"
+)
+SHARDS: dict[tuple[str, int], Shard] = {}  # on a worker: its shards, by fit and number
 
 
 class ClusterUnfit(RuntimeError):  # noqa: N818
     """The cluster cannot do it: too few workers, or too little memory. The message says which."""
 
 
-@dataclass(frozen=True)
-class DaskPart:
-    """A chunk of Dask collections, each a Delayed or None."""
-
-    number: int
-    table: Any
-    y: Any
-    f0: Any = None
-    start: int = 0
-
-    def blocks(self) -> Iterator[Any]:
-        """Only where it is computed; see `MemoryPart`."""
-        raise NotImplementedError
-
-
 class OnDask:
     """The holders of shards on a cluster; see `Holders`.
 
-    n_shards : None: one for each worker that is there.  patience : seconds to wait for workers that
-    are not there yet, or in the place of lost ones.  code : what `mcboost_code` of workers must be,
-    where somebody else sees to it that they hold the same package.
+    n_shards : None for one per present worker.  patience : seconds to wait for workers that are
+    missing, or that replace lost ones.  code : the value that `CODE` must have on all workers, or
+    "" if any version of the package will do.
     """
 
     def __init__(
         self, client: Any, n_shards: int | None = None, patience: float = 300.0, code: str = ""
     ) -> None:
-        from distributed import wait
-
         lightgbm_package()  # it may not be installed
-        self.client, self.patience, self._wait = client, patience, wait
-        self.n_shards = n_shards or max(1, len(self._workers()))
-        self._await_workers()
-        self.n_threads = min(int(worker["nthreads"]) for worker in self._workers().values())
-        self._token = f"{client.id}/{uuid.uuid4().hex[:8]}/{code}"
-        self._where: dict[int, str] = {}
-
-    def _await_workers(self) -> None:
-        """Wait until there are as many workers as shards."""
-        deadline = time.monotonic() + self.patience
-        told = False
-        while (n := len(self._workers())) < self.n_shards:
-            if time.monotonic() > deadline:
-                raise ClusterUnfit(
-                    f"{self.n_shards} Dask worker(s) are needed, {n} are there after "
-                    f"{self.patience:g} s"
-                )
-            if not told:
-                log.info("waiting for %d Dask workers, of which %d are there", self.n_shards, n)
-                told = True
-            time.sleep(LOOK_UP)
+        self.client, self.patience = client, patience
+        workers = self._workers()
+        self.n_shards = n_shards or max(1, len(workers))
+        if len(workers) < self.n_shards:
+            log.info(
+                "waiting for %d Dask workers, of which %d are there", self.n_shards, len(workers)
+            )
+            _wait_until(lambda: len(self._workers()) >= self.n_shards, patience)
+            workers = self._workers()
+        if len(workers) < self.n_shards:
+            raise ClusterUnfit(
+                f"{self.n_shards} Dask worker(s) are needed, {len(workers)} are there after "
+                f"{patience:g} s"
+            )
+        self.n_threads = min(int(worker["nthreads"]) for worker in workers.values())
+        self._fit, self._code, self._remote = uuid.uuid4().hex, code, remote(code)
+        self._where: dict[int, str] = {}  # the address of each shard's worker
 
     @contextmanager
     def open(self) -> Iterator[OnDask]:
-        """As a context: the cluster is this fit's alone, and shards are removed at the end."""
-        from distributed import Semaphore
+        """A context in which no other fit uses the cluster; at its end the shards are removed."""
+        from distributed import Lock
 
         with self.client.as_current():
-            turn = Semaphore(max_leases=1, name=FIT)
-        if not turn.acquire(timeout=GRACE):
+            lock = Lock(LOCK)
+        if not lock.acquire(timeout=GRACE):
             log.info("waiting for another fit on the same cluster")
-            turn.acquire()
+            lock.acquire()
         try:
-            # What leaders that were killed have left, who could not say goodbye.
-            self.client.run(_forget_others, self._leaders(), on_error="ignore")
+            self.client.run(_remove_shards, on_error="ignore")  # those of drivers that were killed
             yield self
         finally:
-            self.close()
-            with contextlib.suppress(Exception):  # whatever state the cluster is in
-                turn.release()
-
-    def _leaders(self) -> list[str]:
-        return self.client.run_on_scheduler(_clients)
-
-    def close(self) -> None:
-        """Remove the shards."""
-        with contextlib.suppress(Exception):  # whatever state the cluster is in
-            there = [a for a in self._where.values() if a in self._workers()]
-            if there:
-                self.client.run(_forget, self._token, workers=there, on_error="ignore")
-        self._where.clear()
+            with contextlib.suppress(Exception):  # whatever the state of the cluster
+                self.client.run(_remove_shards, self._fit, on_error="ignore")
+            with contextlib.suppress(Exception):
+                lock.release()
 
     def require(self, n_bytes: float) -> None:
         """See `Holders`."""
-        limits = [int(w["memory_limit"] or 0) for w in self._workers().values()]
+        limits = [int(worker["memory_limit"] or 0) for worker in self._workers().values()]
         most = max(limits, default=0)
         if all(limits) and n_bytes > most:
             raise Unfit(
@@ -141,38 +116,38 @@ class OnDask:
 
     def present(self) -> Collection[int]:
         """See `Holders`."""
-        there = self._workers()
-        return [k for k, address in self._where.items() if address in there]
+        workers = self._workers()
+        return [k for k, address in self._where.items() if address in workers]
 
     def place(self, shard: int, settings: ShardSettings) -> None:
         """See `Holders`."""
         self._where.pop(shard, None)
-        address = self._free_worker(shard)
-        self._where[shard] = address
-        threads = int(self._workers().get(address, {"nthreads": 1})["nthreads"])
+        free = _wait_until(self._free_workers, min(GRACE, self.patience))
+        if not free:
+            log.info("waiting for a Dask worker for shard %d of %d", shard, self.n_shards)
+            free = _wait_until(self._free_workers, self.patience - GRACE)
+        if not free:
+            raise ClusterUnfit(
+                f"no Dask worker came within {self.patience:g} s for shard {shard} of "
+                f"{self.n_shards}"
+            )
+        self._where[shard], n_threads = min(free.items())
         try:
-            self._finish({shard: self._submit(_begin, shard, replace(settings, n_threads=threads))})
+            self._finish(
+                {shard: self._submit(shard, _create, replace(settings, n_threads=n_threads))}
+            )
         except BaseException:
             self._where.pop(shard, None)
             raise
 
-    def _free_worker(self, shard: int) -> str:
-        deadline = time.monotonic() + self.patience
-        told = False
-        while True:
-            taken = set(self._where.values())
-            free = [a for a, w in self._workers().items() if a not in taken and _is_running(w)]
-            if free:
-                return sorted(free)[0]
-            if time.monotonic() > deadline:
-                raise ClusterUnfit(
-                    f"no Dask worker came within {self.patience:g} s for shard {shard} of "
-                    f"{self.n_shards}"
-                )
-            if not told and time.monotonic() > deadline - self.patience + GRACE:
-                log.info("waiting for a Dask worker for shard %d of %d", shard, self.n_shards)
-                told = True
-            time.sleep(LOOK_UP)
+    def _free_workers(self) -> dict[str, int]:
+        """The threads of workers that run and hold no shard, by address."""
+        taken = set(self._where.values())
+        return {
+            address: int(worker["nthreads"])
+            for address, worker in self._workers().items()
+            if address not in taken and _is_running(worker)
+        }
 
     def call(
         self,
@@ -182,24 +157,19 @@ class OnDask:
         together: bool = False,
     ) -> dict[int, T]:
         """See `Holders`."""
-        futures = {
-            k: self._submit(_act, k, action, *(self._resolved(k, a) for a in more))
-            for k, more in arguments.items()
-        }
+        futures = {k: self._submit(k, _call, action, *more) for k, more in arguments.items()}
         return self._finish(futures, together)
 
     def map_parts(self, action: Callable[[Part], T], parts: Sequence[Part]) -> list[T]:
         """See `Holders`."""
-        futures = [
-            self.client.submit(action, self._loaded(part) or part, pure=False) for part in parts
-        ]
-        return self.client.gather(futures)
+        answers = self.client.gather([self._task(action, part) for part in parts])
+        return [unpacked(self._code, answer) for answer in answers]
 
     def networks(self) -> dict[int, Network]:
         """See `Holders`."""
         if self.n_shards == 1:
             return {0: Network(("",), 0)}
-        ports = self._finish({k: self._submit(_free_port, k) for k in range(self.n_shards)})
+        ports = self._finish({k: self._submit(k, _free_port) for k in range(self.n_shards)})
         machines = tuple(
             f"{urlsplit(self._where[k]).hostname}:{ports[k]}" for k in range(self.n_shards)
         )
@@ -207,219 +177,178 @@ class OnDask:
             raise ShardsLost("two workers of a machine were given the same port")
         return {k: Network(machines, k) for k in range(self.n_shards)}
 
-    # --- how ------------------------------------------------------------------------------------
+    # --- calls on workers -----------------------------------------------------------------------
 
-    def _submit(self, function: Callable[..., Any], shard: int, *arguments: Any) -> Any:
+    def _submit(self, shard: int, function: Callable[..., Any], *arguments: Any) -> Any:
+        """``function((fit, shard), *arguments)`` as a task on the shard's worker."""
         address = self._where.get(shard)
-        if address is None or address not in self._workers():
+        if address not in self._workers():
             raise ShardsLost(f"the worker of shard {shard} is gone")
-        return self.client.submit(
-            function, self._token, shard, *arguments,
-            workers=[address], allow_other_workers=False, pure=False, retries=0,
-        )  # fmt: skip
+        return self._task(
+            _returning_errors, function, (self._fit, shard), *arguments, workers=[address]
+        )
 
-    def _resolved(self, shard: int, argument: Any) -> Any:
-        """A chunk of a Dask collection as a future of its rows, on the shard's worker."""
-        if not isinstance(argument, DaskPart):
-            return argument
-        # A chunk keeps its name, and with it the first worker that it was asked of: that one may be
-        # gone when it is asked of another, so it is a wish.
-        return self._loaded(argument, workers=[self._where[shard]], allow_other_workers=True)
-
-    def _loaded(self, part: Any, **where: Any) -> Any:
-        if not isinstance(part, DaskPart):
-            return None
-        pieces = [
-            None if piece is None else self.client.compute(piece, **where)
-            for piece in (part.table, part.y, part.f0)
+    def _task(self, function: Callable[..., Any], *arguments: Any, **where: Any) -> Any:
+        """A call as a task. Its last arguments may be chunks of Dask collections (`dask_table`)."""
+        plain = [a for a in arguments if not hasattr(a, "__dask_graph__")]
+        # The worker of a chunk is only preferred: a chunk keeps its name, and with it the first
+        # worker that was named for it, which may be gone when the chunk is needed again.
+        chunks = [
+            self.client.compute(chunk, **where, allow_other_workers=bool(where))
+            for chunk in arguments[len(plain) :]
         ]
-        return self.client.submit(MemoryPart, part.number, *pieces, pure=False, **where)
+        packed = pickle.dumps((function, plain))
+        return self.client.submit(self._remote, packed, *chunks, **where, pure=False, retries=0)
 
     def _finish(self, futures: Mapping[int, Any], together: bool = False) -> dict[int, Any]:
-        """What came of tasks on the shards' workers, once all have ended or are lost."""
-        where = {k: self._where[k] for k in futures}
-        ended: dict[int, Any] = {}
-        broken: float | None = None  # since when one is lost, or has failed
-        running = time.monotonic()
+        """The results of calls on shards, once each call has ended or has lost its worker.
+
+        together : the calls need each other. When one has failed, workers whose calls do not end
+        either are ended, because LightGBM would not give up by itself.
+        """
+        from distributed import wait
+
+        outcomes: dict[int, Any] = {}
+        broken = None  # the time at which the first call had failed
+        all_ran = time.monotonic()  # the last time at which no worker was paused
         while True:
-            there, now = self._workers(), time.monotonic()
-            lost = {k for k in futures if k not in ended and where[k] not in there}
-            for k in futures:
-                if k not in ended and k not in lost and futures[k].done():
-                    with contextlib.suppress(TimeoutError):  # its worker is gone, with the result
-                        ended[k] = self._outcome(futures[k])
-            waiting = [k for k in futures if k not in ended and k not in lost]
-            failed = lost or any(isinstance(o, _Failed | _Gone) for o in ended.values())
-            broken = (broken or now) if failed else None
+            workers, now = self._workers(), time.monotonic()
+            for k in futures.keys() - outcomes.keys():
+                if self._where[k] not in workers:
+                    outcomes[k] = _Failed(ShardsLost(f"the worker of shard {k} is gone"))
+                elif futures[k].done():
+                    with contextlib.suppress(TimeoutError):  # the worker is gone, with the result
+                        outcomes[k] = self._outcome(k, futures[k])
+            waiting = {k: self._where[k] for k in futures if k not in outcomes}
             if not waiting:
-                return self._gathered(ended, lost, together)
-            if together and broken and now - broken > GRACE:
-                self._end([where[k] for k in waiting])
-                return self._gathered(ended, {*lost, *waiting}, together)
-            if all(_is_running(there[where[k]]) for k in waiting):
-                running = now
-            elif now - running > self.patience:
+                return self._results(outcomes, together)
+            if any(isinstance(outcome, _Failed) for outcome in outcomes.values()):
+                broken = broken or now
+                if together and now - broken > GRACE:
+                    self._end(waiting.values())
+                    continue
+            if all(_is_running(workers[address]) for address in waiting.values()):
+                all_ran = now
+            elif now - all_ran > self.patience:
                 raise ClusterUnfit(
                     "a Dask worker is paused, because its memory limit is nearly reached; use more "
                     "workers, or larger limits"
                 )
             with contextlib.suppress(TimeoutError), self.client.as_current():
-                self._wait([futures[k] for k in waiting], timeout=LOOK_UP)
+                wait([futures[k] for k in waiting], timeout=POLL)
 
-    def _outcome(self, future: Any) -> Any:
+    def _outcome(self, shard: int, future: Any) -> Any:
+        from distributed import CancelledError, KilledWorker
+
         try:
-            return future.result(timeout=FETCH)
+            return unpacked(self._code, future.result(timeout=FETCH))
         except TimeoutError:
             raise
-        except Exception as error:
-            if type(error).__name__ in TROUBLE or isinstance(error, OSError):
-                return _Gone(type(error).__name__)
-            raise  # of a Dask collection, whoever wrote it
+        except (KilledWorker, CancelledError, OSError) as error:
+            return _Failed(ShardsLost(f"shard {shard} is gone ({type(error).__name__})"))
 
-    def _gathered(
-        self, ended: Mapping[int, Any], lost: Collection[int], together: bool
-    ) -> dict[int, Any]:
-        trouble = [f"the worker of shard {k} is gone" for k in sorted(lost)]
-        finished: dict[int, Any] = {}
-        for k, outcome in ended.items():
-            if isinstance(outcome, _Gone):
-                self._where.pop(k, None)
-                trouble.append(f"shard {k} is gone ({outcome.why})")
-            elif not isinstance(outcome, _Failed):
-                finished[k] = outcome
+    def _results(self, outcomes: Mapping[int, Any], together: bool) -> dict[int, Any]:
+        """The results of calls; raises the error of one, or `ShardsLost`."""
+        results: dict[int, Any] = {}
+        lost: list[str] = []
+        for k, outcome in sorted(outcomes.items()):
+            if not isinstance(outcome, _Failed):
+                results[k] = outcome
+            elif isinstance(outcome.error, ShardsLost):
+                self._where.pop(k)
+                lost.append(str(outcome.error))
             elif together and type(outcome.error).__name__ == "LightGBMError":
-                trouble.append(f"shard {k} lost the others")
+                lost.append(f"shard {k} lost the others")
             else:
                 raise outcome.error
-        if trouble:
-            raise ShardsLost("; ".join(trouble), finished)
-        return finished
+        if lost:
+            raise ShardsLost("; ".join(lost), results)
+        return results
 
-    def _end(self, addresses: Sequence[str]) -> None:
-        """End workers that wait for a lost peer; LightGBM would not give up by itself."""
+    def _end(self, addresses: Collection[str]) -> None:
+        """End the processes of workers. (A restart by Dask would wait for their tasks.)"""
         with contextlib.suppress(OSError):  # they are gone meanwhile
             self.client.run(_exit, workers=list(addresses), wait=False, on_error="ignore")
-        deadline = time.monotonic() + GRACE
-        while left := set(addresses) & set(self._workers()):
-            if time.monotonic() > deadline:
-                raise ClusterUnfit(f"{', '.join(sorted(left))} cannot be ended; restart it")
-            time.sleep(LOOK_UP)
+        if not _wait_until(lambda: not {*addresses} & {*self._workers()}, GRACE):
+            left = sorted({*addresses} & {*self._workers()})
+            raise ClusterUnfit(f"{', '.join(left)} cannot be ended; restart it")
 
     def _workers(self) -> Mapping[str, Any]:
-        return self.client.scheduler_info()["workers"]
-
-
-def dask_table(client: Any, X: Any, y: Any, initial_prediction: Any = None) -> Table:
-    """Dask arrays or data frames as a table; all three in the same chunks."""
-    of_X, sizes = chunks_of(X)
-    of_y, _ = chunks_of(y)
-    of_f0 = [None] * len(of_X)
-    if initial_prediction is not None:
-        of_f0, _ = chunks_of(initial_prediction)
-    for name, chunks in (("y", of_y), ("initial_prediction", of_f0)):
-        if len(chunks) != len(of_X):
-            raise Unfit(f"{name}: has {len(chunks)} chunks, X has {len(of_X)}")
-    rows = sizes or _counted(client, of_X)
-    kept = [chunk for chunk in zip(of_X, of_y, of_f0, rows, strict=True) if chunk[-1]]
-    parts = tuple(DaskPart(k, X_, y_, f0) for k, (X_, y_, f0, _) in enumerate(kept))
-    if not parts:
-        raise Unfit("X: has no rows")
-    names, words = _columns(X)
-    return Table(parts, tuple(n for *_, n in kept), names, words, named=hasattr(X, "columns"))
-
-
-def is_dask(X: Any) -> bool:
-    """Whether it is a Dask array or data frame."""
-    return type(X).__module__.split(".")[0] in {"dask", "dask_expr"}
-
-
-def chunks_of(collection: Any) -> tuple[list[Any], list[int]]:
-    """The chunks of rows of a Dask collection, as Delayed, and how many rows each has, if known.
-
-    (Those of data frames, and of arrays made of them, would have to be counted.)
-    """
-    if getattr(collection, "ndim", 1) == 2 and hasattr(collection, "chunks"):
-        collection = collection.rechunk({1: -1})
-    chunks = list(np.asarray(collection.to_delayed(), dtype=object).reshape(-1))
-    sizes = getattr(collection, "chunks", ((np.nan,),))[0]
-    return chunks, [] if np.isnan(sizes).any() else [int(n) for n in sizes]
-
-
-def _counted(client: Any, chunks: Sequence[Any]) -> list[int]:
-    from dask import delayed
-
-    return client.gather(client.compute([delayed(len)(chunk) for chunk in chunks]))
-
-
-def _columns(X: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of columns, and of those that hold words."""
-    if not hasattr(X, "columns"):
-        return tuple(f"x{j}" for j in range(X.shape[1])), ()
-    names = tuple(str(name) for name in X.columns)
-    words = tuple(
-        str(n) for n, kind in X.dtypes.items() if getattr(kind, "kind", "O") not in "biuf"
-    )
-    return names, words
+        return self.client.scheduler_info(n_workers=-1)["workers"]
 
 
 def _is_running(worker: Mapping[str, Any]) -> bool:
     return worker.get("status", "running") == "running"
 
 
+def _wait_until(condition: Callable[[], T], seconds: float) -> T:
+    """The first true value of a condition, or its last value after some seconds."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()) and time.monotonic() < deadline:
+        time.sleep(POLL)
+    return value
+
+
 # --- what runs on workers -------------------------------------------------------------------------
 
 
-def _worker() -> Any:
-    from distributed import get_worker
+def remote(code: str) -> Callable[..., tuple[str, bytes]]:
+    """A function for Dask tasks that calls a pickled function on a worker; see `unpacked`.
 
-    return get_worker()
+    It is sent by value, since Dask finds no module that has it.
+    """
+
+    def call(packed: bytes, *data: Any) -> tuple[str, bytes]:
+        import pickle
+
+        from distributed import get_worker
+
+        worker = get_worker()
+        if code and getattr(worker, CODE, "") != code:
+            return "", b""
+        function, arguments = pickle.loads(packed)
+        result = pickle.dumps(function(*arguments, *data))
+        return getattr(worker, CODE, ""), result
+
+    return call
 
 
-def _begin(token: str, shard: int, settings: ShardSettings) -> _Failed | None:
-    worker = _worker()
-
-    def begin() -> None:
-        folder = Path(worker.local_directory) / f"mcboost-{uuid.uuid4().hex[:12]}"
-        worker.__dict__.setdefault(SHARDS, {})[token, shard] = Shard(settings, folder)
-
-    return _tried(token, begin)
+def unpacked(code: str, answer: tuple[str, bytes]) -> Any:
+    """The result of a call on a worker, which must have held the right code all the time."""
+    held, result = answer
+    if code and held != code:
+        raise ClusterUnfit(OTHER_CODE)
+    return pickle.loads(result)
 
 
 @dataclass(frozen=True)
 class _Failed:
-    """An error as an outcome, which Dask does not log."""
+    """An error as the result of a task: one that is raised would be logged by Dask."""
 
     error: Exception
 
 
-@dataclass(frozen=True)
-class _Gone:
-    """There is no such shard."""
-
-    why: str
-
-
-def _act(token: str, shard: int, action: Callable[..., T], *arguments: Any) -> T | _Failed | _Gone:
-    held = getattr(_worker(), SHARDS, {}).get((token, shard))
-    if held is None:
-        return _Gone("its worker has started anew")
-    return _tried(token, lambda: action(held, *arguments))
-
-
-def _tried(token: str, action: Callable[[], T]) -> T | _Failed:
-    code = token.split("/")[-1]
+def _returning_errors(function: Callable[..., T], *arguments: Any) -> T | _Failed:
     try:
-        if code and getattr(_worker(), "mcboost_code", "") != code:
-            raise ClusterUnfit(
-                "the worker holds other code than this driver: another driver with a changed "
-                "package uses the same cluster; run one after the other"
-            )
-        return action()
+        return function(*arguments)
     except Exception as error:
         return _Failed(error)
 
 
-def _free_port(token: str, shard: int) -> int:  # noqa: ARG001
+def _create(key: tuple[str, int], settings: ShardSettings) -> None:
+    from distributed import get_worker
+
+    place: Any = get_worker()
+    SHARDS[key] = Shard(settings, Path(place.local_directory) / f"mcboost-{uuid.uuid4().hex[:12]}")
+
+
+def _call(key: tuple[str, int], action: Callable[..., T], *arguments: Any) -> T:
+    if key not in SHARDS:
+        raise ShardsLost(f"shard {key[1]} is gone (its worker has started anew)")
+    return action(SHARDS[key], *arguments)
+
+
+def _free_port(_: tuple[str, int]) -> int:
     with socket.socket() as listening:
         listening.bind(("", 0))
         return int(listening.getsockname()[1])
@@ -429,19 +358,53 @@ async def _exit() -> None:
     os._exit(1)
 
 
-def _forget(token: str, dask_worker: Any) -> None:
-    _drop(dask_worker, lambda of_shard: of_shard == token)
+def _remove_shards(fit: str | None = None) -> None:
+    """Remove the shards of a fit, or all."""
+    for key in [key for key in SHARDS if fit in (None, key[0])]:
+        shutil.rmtree(SHARDS.pop(key).folder, ignore_errors=True)
 
 
-def _forget_others(leaders: Sequence[str], dask_worker: Any) -> None:
-    _drop(dask_worker, lambda of_shard: of_shard.partition("/")[0] not in leaders)
+# --- tables of Dask collections -------------------------------------------------------------------
 
 
-def _drop(worker: Any, unwanted: Callable[[str], bool]) -> None:
-    shards = worker.__dict__.get(SHARDS, {})
-    for key in [key for key in shards if unwanted(key[0])]:
-        shutil.rmtree(shards.pop(key).folder, ignore_errors=True)
+def dask_table(client: Any, X: Any, y: Any, initial_prediction: Any = None) -> Table:
+    """Dask arrays or data frames as a table, whose parts are `MemoryPart`s that Dask will make.
+
+    All collections must have the same chunks.
+    """
+    from dask import delayed
+
+    of_X, sizes = chunks_of(X)
+    of_y, _ = chunks_of(y)
+    of_f0 = [None] * len(of_X)
+    if initial_prediction is not None:
+        of_f0, _ = chunks_of(initial_prediction)
+    for name, chunks in (("y", of_y), ("initial_prediction", of_f0)):
+        if len(chunks) != len(of_X):
+            raise Unfit(f"{name}: has {len(chunks)} chunks, X has {len(of_X)}")
+    rows = sizes or client.compute([delayed(len)(chunk) for chunk in of_X], sync=True)
+    kept = [chunk for chunk in zip(of_X, of_y, of_f0, rows, strict=True) if chunk[-1]]
+    if not kept:
+        raise Unfit("X: has no rows")
+    parts = tuple(delayed(MemoryPart)(k, *chunk[:-1]) for k, chunk in enumerate(kept))
+    names = tuple(map(str, getattr(X, "columns", (f"x{j}" for j in range(X.shape[1])))))
+    kinds = X.dtypes.items() if hasattr(X, "columns") else ()
+    words = tuple(str(name) for name, kind in kinds if getattr(kind, "kind", "O") not in "biuf")
+    return Table(parts, tuple(n for *_, n in kept), names, words, named=hasattr(X, "columns"))
 
 
-def _clients(dask_scheduler: Any) -> list[str]:
-    return list(dask_scheduler.clients)
+def is_dask(X: Any) -> bool:
+    """Whether it is a Dask array or data frame."""
+    return type(X).__module__.split(".")[0] == "dask"
+
+
+def chunks_of(collection: Any) -> tuple[list[Any], list[int]]:
+    """The chunks of rows of a Dask collection, as Delayed, and how many rows each has, if known.
+
+    (The rows of data frames, and of arrays made from them, would have to be counted.)
+    """
+    if getattr(collection, "ndim", 1) == 2 and hasattr(collection, "chunks"):
+        collection = collection.rechunk({1: -1})
+    chunks = list(np.asarray(collection.to_delayed(), dtype=object).reshape(-1))
+    sizes = getattr(collection, "chunks", ((np.nan,),))[0]
+    return chunks, [] if np.isnan(sizes).any() else [int(n) for n in sizes]

@@ -1,4 +1,4 @@
-"""Multicalibration gradient boosting on a Dask cluster, for tables that no machine holds."""
+"""Multicalibration gradient boosting on a Dask cluster, for tables that fit on no machine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
     """Algorithm 1 for regression, fitted by the workers of a Dask cluster.
 
     Each worker holds a share of the rows: LightGBM's bins of X, a byte a cell, and y and f_t beside
-    them. A round is a training of LightGBM's over all workers. What is fitted is `model_`, a
+    them. A round is a training of LightGBM over all workers. The fitted model is `model_`, a
     `MulticalibrationBoostingRegressor`, which needs no Dask.
 
     Parameters
@@ -44,38 +44,39 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
         own strategies.
     init : {"forest", "mean"}, default="forest"
         The initial predictor, unless `fit` is given predictions: LightGBM's forest of 100 trees of
-        depth 5, fitted to the ``sample_size`` rows that are seen here, or the mean of y.
+        depth 5, fitted to the ``sample_size`` rows that this process sees, or the mean of y.
     early_stopping : bool, default=True
         Whether rows that no round sees choose the number of rounds; see `validation_fraction`.
     validation_fraction : float, default=0.2
-        The share of such rows; but no more are left out than are looked at, ``sample_size``.
+        The share of such rows; at most ``sample_size`` rows are left out.
     n_iter_no_change, tol : 3, 0.0
         Rounds without an improvement of more than ``tol`` after which no more are tried.
     sample_size : int, default=100_000
-        About how many rows are seen here rather than by workers alone: of those that are fitted,
-        for the bins' boundaries, and of those that are not, for stopping and the audit.
+        About how many rows this process sees: of those that are fitted, for the bins' boundaries,
+        and of those that are not, for stopping and the audit.
     max_bins : int, default=255
         The most bins of a column.
     checkpoint : path or None, default=None
         A folder that keeps each round. A fit with the same settings and table goes on from there,
-        with the same result, on as many workers; it needs an int ``random_state``.
+        on the same number of workers and with the same result; it needs an int ``random_state``.
     client : distributed.Client or None, default=None
         The cluster; None is the current client.
     patience : float, default=300
-        Seconds to wait for a worker in the place of one that died.
+        Seconds to wait for a worker that replaces one that died.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         Whether to show a progress bar.
 
     Attributes
     ----------
-    model_ : the fitted `MulticalibrationBoostingRegressor`; its attributes best_round_, weights_,
-        gaps_, losses_ and validation_scores_ are here, too.
-    initial_audit_, audit_ : `Assessment` of f_0 and of what is kept, on the rows left out (about
-        ``sample_size`` of them, ``audit_.n``), with its standard error; None without such rows.
+    model_ : the fitted `MulticalibrationBoostingRegressor`; this object also has its attributes
+        best_round_, weights_, gaps_, losses_ and validation_scores_.
+    initial_audit_, audit_ : `Assessment` of f_0 and of the fitted model, on the rows left out
+        (about ``sample_size`` of them, ``audit_.n``), with its standard error; None without such
+        rows.
 
     The result does not depend on which worker holds which rows, on threads, or on workers that died
-    on the way; it does, within rounding, on the number of workers.
+    on the way; it does, within rounding, depend on the number of workers.
     """
 
     def __init__(

@@ -1,18 +1,18 @@
-"""Algorithm 1 over the shards of a table, led from here.
+"""Algorithm 1 over the shards of a table, as the driver runs it.
 
-Whoever leads knows the rounds (their trees and weights) and a sample of the rows, never all of
-them. A shard can be made again from its parts and the rounds so far, to the same bits. So a holder
-that is lost costs the step it was lost in, and a lost leader the round it was in, because rounds
-are kept in a `Checkpoint`.
+The driver knows the rounds (their trees and weights) and a sample of the rows, never all of them.
+A shard can be made again from its parts and the rounds so far, to the same bits. So a lost shard
+costs the step in which it was lost. A `Checkpoint` keeps the rounds, so a driver that dies costs
+the round in which it died.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -21,17 +21,11 @@ import numpy as np
 from pipeline.boosting.algorithm import Round, advance, finite_weight, round_seed
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.distributed.checkpoint import Checkpoint, Saved
-from pipeline.boosting.distributed.initial import (
-    Initial,
-    LightgbmForest,
-    MeanRegressor,
-    fitted_forest,
-)
-from pipeline.boosting.distributed.parts import Part, Table, Unfit
+from pipeline.boosting.distributed.initial import Initial, fitted_forest
+from pipeline.boosting.distributed.parts import Part, Rows, Table, Unfit
 from pipeline.boosting.distributed.shard import (
     Network,
     Read,
-    Rows,
     Shard,
     ShardSettings,
     State,
@@ -49,12 +43,16 @@ log = logging.getLogger("pipeline")
 
 T = TypeVar("T")
 
-ATTEMPTS = 5  # at one step, before a cluster is called unfit
-ABSENT, READ, BINNED = -3, -2, -1  # where a shard is that has no f yet
+ATTEMPTS = 5  # at one step
+# How far a shard is that has no f yet; the others are at a round, from 0 on.
+ABSENT, READ, BINNED = -3, -2, -1
 
 
 class ShardsLost(Exception):  # noqa: N818
-    """Holders of shards are gone, or could not reach each other; ``finished`` has the others'."""
+    """Shards are gone, or could not reach each other.
+
+    finished : the results of the calls on other shards.
+    """
 
     def __init__(self, why: str, finished: Mapping[int, Any] | None = None) -> None:
         super().__init__(why)
@@ -62,28 +60,27 @@ class ShardsLost(Exception):  # noqa: N818
 
 
 class Holders(Protocol):
-    """Whoever holds the shards of a fit, 0 … n − 1."""
+    """The processes that hold the shards 0 … n_shards − 1 of a fit, one each.
+
+    n_threads : the fewest threads that one of them may use.
+    """
 
     @property
-    def n_shards(self) -> int:
-        """How many there are."""
-        ...
+    def n_shards(self) -> int: ...  # noqa: D102
 
     @property
-    def n_threads(self) -> int:
-        """That a holder may use."""
-        ...
+    def n_threads(self) -> int: ...  # noqa: D102
 
     def require(self, n_bytes: float) -> None:
-        """Raise `Unfit` if no holder has room for a shard of that size."""
+        """Raise `Unfit` if no process has enough memory for a shard of that size."""
         ...
 
     def present(self) -> Collection[int]:
-        """The shards that somebody holds."""
+        """The shards that are held now."""
         ...
 
     def place(self, shard: int, settings: ShardSettings) -> None:
-        """Have somebody begin an empty shard; raises `ShardsLost` if there is nobody just now."""
+        """Make an empty shard; raises `ShardsLost` if the process for it is lost just now."""
         ...
 
     def call(
@@ -93,27 +90,27 @@ class Holders(Protocol):
         *,
         together: bool = False,
     ) -> dict[int, T]:
-        """``action(shard, *arguments)`` where each shard is, all at the same time.
+        """Call ``action(shard, *arguments)`` for each shard in its process, all at the same time.
 
         together : the shards need each other for it.
         """
         ...
 
     def map_parts(self, action: Callable[[Part], T], parts: Sequence[Part]) -> list[T]:
-        """``action(part)`` of every part, anywhere."""
+        """Call ``action(part)`` for every part, in any process."""
         ...
 
     def networks(self) -> dict[int, Network]:
-        """Where the shards of a training can listen."""
+        """The addresses at which the shards can listen during a training."""
         ...
 
 
 @dataclass(frozen=True)
 class FitSettings:
-    """A fit but for its table.
+    """All settings of a fit.
 
     initial : "forest", "mean" or "given".  held_out : the share of rows that are not fitted.
-    sample : about how many rows are seen by whoever leads, of those fitted and of those not, each.
+    sample : about how many rows the driver sees, of those that are fitted and of the others, each.
     """
 
     n_rounds: int
@@ -128,7 +125,7 @@ class FitSettings:
     seed: int
 
     def __post_init__(self) -> None:
-        """Only these weights follow from sums over shards."""
+        """Refuse weights that do not follow from sums over shards."""
         if not isinstance(self.rescaling, Unit | Relaxed | Adaptive):
             raise TypeError(
                 f"rescaling={self.rescaling!r}: over several shards, only 'unit', 'relaxed' and "
@@ -138,9 +135,10 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class DistributedStep:
-    """Where round t led; t = 0 is the start, which has no round.
+    """The result of round t; t = 0 is the start, which has no round.
 
-    loss : mean of (y − f)² over all training rows.  f_sample, f_held_out : of the rows seen here.
+    loss : mean of (y − f)² over all training rows.  f_sample, f_held_out : f of the rows that the
+    driver sees.
     """
 
     t: int
@@ -151,9 +149,9 @@ class DistributedStep:
 
 
 class DistributedFit:
-    """A fit to a table, over shards that somebody holds.
+    """A fit to a table.
 
-    checkpoint : a folder, or None.  tell : hears of what takes long.
+    checkpoint : a folder, or None.  tell : is called with a line about what takes long.
     """
 
     def __init__(
@@ -171,11 +169,11 @@ class DistributedFit:
         self._at = dict.fromkeys(range(holders.n_shards), ABSENT)
         self._states: dict[int, State] = {}
         self.sampled = False
-        self._reads: dict[tuple[int, int], Read] = {}  # by shard and place of the part in it
+        self._reads: dict[tuple[int, int], Read] = {}  # by shard and the part's place in it
         self._n_read: dict[int, int] = {}
-        self._checkpoint = None
-        if checkpoint is not None:
-            self._checkpoint = Checkpoint(checkpoint, self._fingerprint())
+        self._checkpoint = (
+            None if checkpoint is None else Checkpoint(checkpoint, self._fingerprint())
+        )
 
     def run(self) -> Iterator[DistributedStep]:
         """Yield the start and every round."""
@@ -222,12 +220,13 @@ class DistributedFit:
             raise Unfit(f"a table of {table.n_rows} rows is too small to be fitted in parts")
         if s.held_out and len(self.held_out.y) < 2:
             raise Unfit(f"of {table.n_rows} rows, a share of {s.held_out:g} leaves none to look at")
-        _require_scale(self.sample.y)
+        spread = float(np.ptp(self.sample.y))
+        if 0 < spread < 1e-30:  # residuals would vanish in single precision, as LightGBM has them
+            raise Unfit(f"y: values that differ by {spread:.1g} are too small; use other units")
         self.encoding = encoding.with_fills_of(self.sample.X)
-        with tempfile.TemporaryDirectory() as folder:
-            self._reference = reference_of(self.sample.X, self.shard_settings, Path(folder))
+        self._reference = reference_of(self.sample.X, self.shard_settings)
         self._retried(self._bin_missing)
-        self.initial = self._known_initial(known) if known else self._new_initial()
+        self.initial = Initial.from_text(s.initial, known[0].model) if known else self._start()
         self.rounds = [
             Round(_ensemble(str(saved.model), saved.constant), saved.weight, saved.gap)
             for saved in known[1:]
@@ -235,7 +234,7 @@ class DistributedFit:
         self.losses = [saved.loss for saved in known]
         self._retried(self._restore)
         if not known:
-            self._arrive(math.nan, math.nan, math.nan, _text_of(self.initial))
+            self._keep(math.nan, math.nan, math.nan, self.initial.text())
         elif (loss := self._mean("loss")) != self.losses[-1]:
             raise Unfit(
                 f"{self._checkpoint}: its rounds do not fit this table, or other versions made "
@@ -243,19 +242,18 @@ class DistributedFit:
             )
 
     def _encoding(self) -> Encoding:
-        """Numbers as they are; of words, the levels in all parts."""
+        """Numbers stay as they are; words are numbered by the levels in all parts."""
         words = self.table.words
         levels: dict[str, set[str]] = {name: set() for name in words}
-        if words:
-            of_parts = self.holders.map_parts(_Levels(words), self.table.parts)
-            for found in of_parts:
-                for name in words:
-                    levels[name] |= found[name]
-                    if len(levels[name]) > MAX_LEVELS:
-                        raise Unfit(
-                            f"X: column {name!r} has more than {MAX_LEVELS} levels; leave it out, "
-                            "or group them"
-                        )
+        find = partial(levels_of, columns=words, most=MAX_LEVELS)
+        for found in self.holders.map_parts(find, self.table.parts) if words else ():
+            for name in words:
+                levels[name] |= found[name]
+                if len(levels[name]) > MAX_LEVELS:
+                    raise Unfit(
+                        f"X: column {name!r} has more than {MAX_LEVELS} levels; leave it out, "
+                        "or group them"
+                    )
         codes: list[Code] = [
             CategoryCode(name, tuple(sorted(levels[name])))
             if name in levels
@@ -264,23 +262,12 @@ class DistributedFit:
         ]
         return Encoding(tuple(codes))
 
-    def _known_initial(self, known: Sequence[Saved]) -> Initial:
-        text = known[0].model
-        if self.settings.initial == "forest":
-            return Initial(LightgbmForest(str(text)))
-        return Initial(None if text is None else MeanRegressor(float(text)))
-
-    def _new_initial(self) -> Initial:
+    def _start(self) -> Initial:
         s = self.settings
-        if s.initial == "given":
-            return Initial()
-        if s.initial == "mean":
-            return Initial(MeanRegressor(self._y_mean))
-        return Initial(
-            fitted_forest(
-                self.sample.X, self.sample.y, s.forest, s.bins, s.seed, self.encoding.categorical
-            )
-        )
+        if s.initial == "forest":
+            X, y, categorical = self.sample.X, self.sample.y, self.encoding.categorical
+            return Initial(fitted_forest(X, y, s.forest, s.bins, s.seed, categorical))
+        return Initial.from_text(s.initial, repr(self._y_mean))
 
     # --- rounds ---------------------------------------------------------------------------------
 
@@ -291,12 +278,11 @@ class DistributedFit:
 
         def train() -> tuple[str, dict[int, Trained]]:
             self._restore()
-            return self._trained(Shard.train, dict.fromkeys(self._at, arguments))
+            return self._trained(arguments)
 
         def move() -> None:
-            self._restore()  # with this round, where a shard is made again
-            behind = {k: (weight,) for k, at in self._at.items() if at == t}
-            self._each(Shard.step, behind, self._arrived)
+            self._restore()  # a shard that is made again has this round already
+            self._each(Shard.step, dict.fromkeys(self._those_at(t), (weight,)), self._has_state)
 
         model, trained = self._retried(train)
         weight = self._weight(t, list(trained.values()))
@@ -304,32 +290,29 @@ class DistributedFit:
         self._retried(move)
         gap = math.sqrt(math.fsum(state.gap for state in self._states.values()))
         self.rounds[t] = replace(self.rounds[t], gap=gap)
-        self._arrive(weight, gap, constant, model)
+        self._keep(weight, gap, constant, model)
 
-    def _arrive(self, weight: float, gap: float, constant: float, model: str | None) -> None:
-        """Note, and keep, where the last round has led."""
+    def _keep(self, weight: float, gap: float, constant: float, model: str | None) -> None:
+        """Keep the results of the last round."""
         self.losses.append(self._mean("loss"))
         if self._checkpoint is not None:
             saved = Saved(self.losses[-1], weight, gap, constant, model)
             self._checkpoint.save(len(self.losses) - 1, saved)
 
     def _weight(self, t: int, trained: Sequence[Trained]) -> float:
-        """w_t from inner products alone: one row stands for all, with the same ones."""
+        """w_t from inner products alone, as that of a single row with the same products."""
         y_phi = math.fsum(part.y_phi for part in trained)
         norm = math.sqrt(math.fsum(part.phi_phi for part in trained))
         y, phi = np.array([y_phi / norm if norm else 0.0]), np.array([norm])
         rescaling = self.settings.rescaling
         return finite_weight(rescaling.weight(t, y, phi), rescaling, t)
 
-    def _trained(
-        self, action: Callable[..., Trained], arguments: Mapping[int, tuple[Any, ...]]
-    ) -> tuple[str, dict[int, Trained]]:
-        """What came of a training that all shards take part in, and its model text."""
+    def _trained(self, arguments: tuple[Any, ...]) -> tuple[str, dict[int, Trained]]:
+        """The model text of a training in which all shards take part, and their outcomes."""
         networks = self.holders.networks()
         outcomes = self.holders.call(
-            action, {k: (*more, networks[k]) for k, more in arguments.items()}, together=True
+            Shard.train, {k: (*arguments, networks[k]) for k in self._at}, together=True
         )
-        outcomes = {k: outcomes[k] for k in sorted(outcomes)}
         if len({outcome.trees_sha256 for outcome in outcomes.values()}) != 1:
             raise ShardsLost("the shards of a training ended with different trees")
         (model,) = (o.model for o in outcomes.values() if o.model is not None)
@@ -337,17 +320,17 @@ class DistributedFit:
 
     @property
     def n_rows(self) -> int:
-        """How many rows are fitted."""
+        """The number of rows that are fitted."""
         return sum(state.n for state in self._states.values())
 
     def _mean(self, name: str) -> float:
-        """Of a sum that shards tell, over all rows."""
+        """The mean over all rows of something whose sums the shards return."""
         return math.fsum(getattr(state, name) for state in self._states.values()) / self.n_rows
 
     # --- shards that are lost -------------------------------------------------------------------
 
     def _retried(self, action: Callable[[], T]) -> T:
-        """What an action gives; where shards are lost on the way, after another try."""
+        """The result of an action, which is tried again if shards are lost on the way."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return action()
@@ -363,21 +346,22 @@ class DistributedFit:
         arguments: Mapping[int, tuple[Any, ...]],
         note: Callable[[int, T], None],
     ) -> None:
-        """Have shards do something; ``note`` what came of it, also where others were lost."""
+        """Call an action on shards and ``note`` each result, also if other shards are lost."""
+        results: Mapping[int, T] = {}
         try:
-            outcomes: Mapping[int, T] = self.holders.call(action, arguments)
+            results = self.holders.call(action, arguments)
         except ShardsLost as lost:
-            for k, outcome in lost.finished.items():
-                note(k, outcome)
+            results = lost.finished
             raise
-        for k, outcome in outcomes.items():
-            note(k, outcome)
+        finally:
+            for k, result in results.items():
+                note(k, result)
 
     def _restore(self) -> None:
-        """Make shards that are lost again, up to the rounds there are."""
+        """Make lost shards again, up to the last round."""
         self._bin_missing()
         arguments = (self.initial, tuple(self.rounds))
-        self._each(Shard.start, dict.fromkeys(self._those_at(BINNED), arguments), self._arrived)
+        self._each(Shard.start, dict.fromkeys(self._those_at(BINNED), arguments), self._has_state)
 
     def _read_missing(self) -> None:
         held = self.holders.present()
@@ -397,18 +381,18 @@ class DistributedFit:
         return [k for k, at in self._at.items() if at == place]
 
     def _has_read(self, k: int, read: Read) -> None:
-        if not self.sampled:  # later, what a shard tells is known
+        if not self.sampled:  # afterwards, the samples are known
             self._reads[k, self._n_read[k]] = read
         self._n_read[k] += 1
         if self._n_read[k] == len(self._shares[k]):
             self._at[k] = READ
 
-    def _arrived(self, k: int, state: State) -> None:
+    def _has_state(self, k: int, state: State) -> None:
         self._states[k] = state
         self._at[k] = len(self.rounds)
 
     def _fingerprint(self) -> dict[str, Any]:
-        """What the rounds depend on, for a reader, too."""
+        """All that the rounds depend on, in a readable form."""
         s = self.settings
         return {
             "lightgbm": lightgbm_package().__version__,
@@ -423,30 +407,5 @@ class DistributedFit:
         }
 
 
-def _require_scale(y: Floats) -> None:
-    """Residuals must not vanish in single precision, which LightGBM has of labels."""
-    spread = float(np.ptp(y))
-    if 0 < spread < 1e-30:
-        raise Unfit(f"y: values that differ by {spread:.1g} are too small; use other units")
-
-
-@dataclass(frozen=True)
-class _Levels:
-    """`levels_of` with its columns, to be sent to where parts are."""
-
-    columns: tuple[str, ...]
-
-    def __call__(self, part: Part) -> dict[str, set[str]]:
-        return levels_of(part, self.columns, MAX_LEVELS)
-
-
 def _ensemble(model: str, constant: float) -> LightgbmEnsemble:
     return LightgbmEnsemble(lightgbm_package().Booster(model_str=model), constant)
-
-
-def _text_of(initial: Initial) -> str | None:
-    """An initial predictor in a checkpoint."""
-    predictor = initial.predictor
-    if isinstance(predictor, LightgbmForest):
-        return predictor.model
-    return None if predictor is None else repr(predictor.mean)

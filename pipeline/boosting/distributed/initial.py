@@ -1,4 +1,4 @@
-"""Where the rounds of a large table start."""
+"""The predictions from which the rounds of a large table start."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.dummy import DummyRegressor
 
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.engines.base import TreeSettings
@@ -21,31 +22,17 @@ from pipeline.boosting.engines.lightgbm import (
 FOREST = TreeSettings(100, 5, subsample=0.632)  # the paper's, as far as LightGBM has it
 
 
-class MeanRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Predicts the mean of the training rows' targets."""
-
-    def __init__(self, mean: float = 0.0) -> None:
-        self.mean = mean
-
-    def predict(self, X: Any) -> Floats:
-        """The mean, (n,)."""
-        return np.full(len(X), self.mean)
-
-
 class LightgbmForest(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A forest that LightGBM has grown over (0, x), from its model text."""
+    """A forest of LightGBM over (0, x), from its model text."""
 
     def __init__(self, model: str) -> None:
         self.model = model
 
     def predict(self, X: Any) -> Floats:
         """The mean of its trees, (n,), for a matrix of numbers (n, d)."""
-        return LightgbmEnsemble(self._booster()).predict(X, np.zeros(len(X)))
-
-    def _booster(self) -> Any:
         if not hasattr(self, "booster_"):
             self.booster_ = lightgbm_package().Booster(model_str=self.model)
-        return self.booster_
+        return LightgbmEnsemble(self.booster_).predict(X, np.zeros(len(X)))
 
 
 def fitted_forest(
@@ -58,8 +45,8 @@ def fitted_forest(
 ) -> LightgbmForest:
     """LightGBM's forest mode on rows X (n, d) and y (n,).
 
-    It is fitted to the sample that whoever leads has: over shards, which rows a tree draws would
-    depend on how they are shared out.
+    It is fitted to the driver's sample: over shards, the rows that a tree draws would depend on how
+    the table is divided.
     """
     lightgbm = lightgbm_package()
     parameters = binning(bins, 1) | growing(settings, seed) | {"boosting": "rf"}
@@ -72,12 +59,28 @@ def fitted_forest(
 
 @dataclass(frozen=True)
 class Initial:
-    """The initial predictor of X as numbers; None: predictions come with the rows."""
+    """The initial predictor of X as numbers; None if predictions come with the rows."""
 
     predictor: Any = None
 
+    @classmethod
+    def from_text(cls, kind: str, text: str | None) -> Initial:
+        """From its text in a checkpoint: a model of LightGBM, or the mean of y."""
+        if kind == "given" or text is None:
+            return cls()
+        if kind == "forest":
+            return cls(LightgbmForest(text))
+        mean = DummyRegressor(strategy="constant", constant=float(text))
+        return cls(mean.fit([[0.0]], [0.0]))
+
+    def text(self) -> str | None:
+        """See `from_text`."""
+        if isinstance(self.predictor, DummyRegressor):
+            return repr(self.predictor.constant)
+        return None if self.predictor is None else self.predictor.model
+
     def predict(self, X: Floats, given: Floats | None) -> Floats:
-        """f_0 of rows X (n, d), or of their given predictions (n,)."""
+        """f_0 of rows X (n, d), or their given predictions (n,)."""
         if self.predictor is not None:
             return np.asarray(self.predictor.predict(X), np.float64)
         if given is None:

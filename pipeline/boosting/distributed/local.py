@@ -1,12 +1,12 @@
-"""A single shard in this process: a table that does not fit as numbers, but does as bins."""
+"""A single shard in this process, for a table that fits into its memory as bins."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from pipeline.boosting.distributed.parts import Part
 from pipeline.boosting.distributed.shard import Network, Shard, ShardSettings
@@ -14,10 +14,10 @@ from pipeline.boosting.distributed.shard import Network, Shard, ShardSettings
 T = TypeVar("T")
 
 
-class InThisProcess:
-    """The holder of one shard; see `Holders`.
+class InThisProcess(AbstractContextManager["InThisProcess"]):
+    """The holder of one shard; see `Holders`. At the end of the context its files are removed.
 
-    folder : a place for the table's rows while they are read; None: the system's.
+    folder : for the table's rows while they are read; None is the system's.
     """
 
     n_shards = 1
@@ -29,22 +29,13 @@ class InThisProcess:
         self._folder = tempfile.TemporaryDirectory(prefix=".mcboost-", dir=folder)
         self._shard: Shard | None = None
 
-    def __enter__(self) -> Self:
-        """As a context: its files are removed at the end."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """See `__enter__`."""
+    def __exit__(self, *_: object) -> None:
+        """Remove the shard."""
         self._shard = None
         self._folder.cleanup()
 
     def require(self, n_bytes: float) -> None:
-        """See `Holders`; a machine's own memory is not looked at."""
+        """See `Holders`; the memory of this machine is not checked."""
 
     def present(self) -> Collection[int]:
         """See `Holders`."""

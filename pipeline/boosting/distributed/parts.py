@@ -1,4 +1,4 @@
-"""Tables in parts, which whoever is to hold their rows can read, again and a block at a time."""
+"""Tables in parts. The process that is to hold a part reads it, again if need be, in blocks."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.boosting.arrays import Floats
+from pipeline.boosting.arrays import Flags, Floats
 
 BLOCK_CELLS = 1_000_000  # that are in memory at a time, as they come
-LARGEST = 1e30  # LightGBM keeps labels in single precision
 
 
 class Unfit(ValueError):  # noqa: N818
@@ -23,40 +22,44 @@ class Unfit(ValueError):  # noqa: N818
 
 
 @dataclass(frozen=True)
-class Block:
-    """Some rows: a DataFrame or a matrix (n, d), y (n,), and initial predictions (n,) if given."""
+class Rows:
+    """Some rows: X (n, d), y (n,), and initial predictions (n,) if given.
 
-    table: Any
+    X is a data frame or a matrix as it is read, and a matrix of numbers once it is encoded.
+    """
+
+    X: Any
     y: Floats
     f0: Floats | None = None
 
-    def __post_init__(self) -> None:
-        """What no row may have."""
-        if not np.isfinite(self.y).all():
-            raise Unfit("y: some rows have a missing or infinite target")
-        if np.abs(self.y).max(initial=0.0) > LARGEST:
-            raise Unfit(
-                f"y: values beyond {LARGEST:g} are too large to be squared; use other units"
-            )
-        if self.f0 is not None and not np.isfinite(self.f0).all():
-            raise Unfit("initial_prediction: is missing or infinite for some rows")
+    def take(self, which: Flags | slice) -> Rows:
+        """Some of them."""
+        X = self.X.iloc[which] if isinstance(self.X, pd.DataFrame) else self.X[which]
+        return Rows(X, self.y[which], None if self.f0 is None else self.f0[which])
+
+    @classmethod
+    def joined(cls, pieces: Sequence[Rows]) -> Rows:
+        """Several pieces as one; their X are matrices."""
+        X, y = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in "Xy")
+        f0 = [piece.f0 for piece in pieces if piece.f0 is not None]
+        return cls(X, y, np.concatenate(f0) if len(f0) == len(pieces) else None)
 
 
 class Part(Protocol):
-    """Some rows of a table: those of a numbered part of it, from row ``start`` on."""
+    """Some rows of a table.
+
+    number : the place among the table's parts; pieces of one part share it.
+    start : how many rows of the part with this number come before these.
+    """
 
     @property
-    def number(self) -> int:
-        """The place among the parts of the table."""
-        ...
+    def number(self) -> int: ...  # noqa: D102
 
     @property
-    def start(self) -> int:
-        """How many rows of the numbered part come before."""
-        ...
+    def start(self) -> int: ...  # noqa: D102
 
-    def blocks(self) -> Iterator[Block]:
-        """Its rows, in order."""
+    def blocks(self) -> Iterator[Rows]:
+        """The rows in order, about `BLOCK_CELLS` cells at a time."""
         ...
 
 
@@ -65,36 +68,33 @@ class MemoryPart:
     """Rows that are in memory."""
 
     number: int
-    table: Any
+    X: Any
     y: Any
     f0: Any = None
     start: int = 0
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Rows]:
         """See `Part`."""
         y = _vector(self.y, "y")
         f0 = None if self.f0 is None else _vector(self.f0, "initial_prediction")
-        if len(y) != len(self.table) or (f0 is not None and len(f0) != len(y)):
+        if len(y) != len(self.X) or (f0 is not None and len(f0) != len(y)):
             raise Unfit(
-                f"X, y, initial_prediction: chunk {self.number} has {len(self.table)} rows of X "
+                f"X, y, initial_prediction: chunk {self.number} has {len(self.X)} rows of X "
                 f"and {len(y)} of y; all must be in the same chunks"
             )
-        step = max(1, BLOCK_CELLS // max(1, self.table.shape[1]))
+        step = max(1, BLOCK_CELLS // max(1, self.X.shape[1]))
         for start in range(0, len(y), step):
-            rows = slice(start, start + step)
-            if isinstance(self.table, pd.DataFrame):
-                table: Any = self.table.iloc[rows]
-            else:
-                table = np.asarray(self.table[rows], np.float64)
-            yield Block(table, y[rows], None if f0 is None else f0[rows])
+            rows = Rows(self.X, y, f0).take(slice(start, start + step))
+            X = rows.X if isinstance(self.X, pd.DataFrame) else np.asarray(rows.X, np.float64)
+            yield replace(rows, X=X)
 
 
 @dataclass(frozen=True)
 class ParquetPart:
-    """Rows of a row group of a Parquet file, which its readers must reach under the same path.
+    """Rows of a row group of a Parquet file, from ``start`` to before ``stop``.
 
-    target : columns whose sum is y.  initial : the column of initial predictions, or None.
-    stop : the row of the group to end before.
+    All processes must reach the file under the same path.  target : columns whose sum is y.
+    initial : the column of initial predictions, or None.
     """
 
     number: int
@@ -107,10 +107,10 @@ class ParquetPart:
     start: int = 0
 
     def cut(self, row: int) -> tuple[ParquetPart, ParquetPart]:
-        """The part before and from a row on."""
+        """The rows before a row, and those from it on."""
         return replace(self, stop=self.start + row), replace(self, start=self.start + row)
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Rows]:
         """See `Part`."""
         try:
             yield from self._blocks()
@@ -121,7 +121,7 @@ class ParquetPart:
                 "must reach it by this name"
             ) from None
 
-    def _blocks(self) -> Iterator[Block]:
+    def _blocks(self) -> Iterator[Rows]:
         further = [*self.target, *([] if self.initial is None else [self.initial])]
         columns = list(dict.fromkeys([*self.features, *further]))
         step = max(1, BLOCK_CELLS // len(columns))
@@ -132,22 +132,25 @@ class ParquetPart:
                 first, last = max(self.start - at, 0), min(self.stop - at, batch.num_rows)
                 at += batch.num_rows
                 if first < last:
-                    yield self._block(batch.slice(first, last - first))
+                    yield self._rows(batch.slice(first, last - first))
                 if at >= self.stop:
                     break
 
-    def _block(self, batch: pa.RecordBatch) -> Block:
-        y = sum(_numbers(batch, name) for name in self.target)
+    def _rows(self, batch: pa.RecordBatch) -> Rows:
+        y = np.asarray(sum(_numbers(batch, name) for name in self.target))
         f0 = None if self.initial is None else _numbers(batch, self.initial)
-        return Block(_features(batch, self.features), np.asarray(y), f0)
+        names = list(self.features)
+        if all(_is_number(batch.schema.field(name).type, name) for name in names):
+            return Rows(np.column_stack([_numbers(batch, name) for name in names]), y, f0)
+        return Rows(batch.select(names).to_pandas(ignore_metadata=True), y, f0)
 
 
 @dataclass(frozen=True)
 class Table:
     """All parts of a table.
 
-    rows : of each part.  columns : the covariates' names.  words : those that are not numbers.
-    named : whether the names are the table's own.
+    rows : the number of rows of each part.  columns : the covariates' names.
+    words : the columns that do not hold numbers.  named : whether the names are the table's own.
     """
 
     parts: tuple[Part, ...]
@@ -158,13 +161,13 @@ class Table:
 
     @property
     def n_rows(self) -> int:
-        """Of all parts."""
+        """The number of rows of all parts."""
         return sum(self.rows)
 
     def shared_out(self, n: int) -> list[tuple[Part, ...]]:
-        """The parts in n runs of neighbours with about as many rows each.
+        """The parts as n sequences of neighbours, with about the same number of rows in each.
 
-        Parts of Parquet files are cut for it; chunks of Dask collections are left whole.
+        Parts of Parquet files are cut for this; chunks of Dask collections stay whole.
         """
         parts: list[Part] = list(self.parts)
         rows = list(self.rows)
@@ -182,7 +185,7 @@ class Table:
             elif inside > rows[k] / 2:
                 k += 1
             cuts.append(k)
-        for j in range(len(cuts)):  # of whole chunks, each gets one at least, if there are as many
+        for j in range(len(cuts)):  # each gets at least one whole chunk, if there are enough
             least, most = (cuts[j - 1] if j else 0) + 1, len(parts) - (n - 1 - j)
             cuts[j] = max(least, min(cuts[j], most))
         shares = [tuple(parts[i:j]) for i, j in zip([0, *cuts], [*cuts, len(parts)], strict=True)]
@@ -210,7 +213,9 @@ def parquet_table(
     for name in [*target, *([] if initial is None else [initial])]:
         if not _is_number(schema.field(name).type, name):
             raise Unfit(f"column {name!r} must hold numbers; it holds words")
-    left_out |= _index_of(schema)
+    # What a data frame had as its index are names of rows.
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    left_out |= {name for name in index if isinstance(name, str)}
     features = tuple(name for name in schema.names if name not in left_out)
     if not features:
         raise Unfit("no covariate is left beside the target")
@@ -239,7 +244,7 @@ def parquet_files(path: str | Path) -> list[Path]:
     if place.is_file():
         return [place]
     found = sorted(file.relative_to(place) for file in place.rglob("*.parquet"))
-    # Others' notes on a table lie in such folders, too.
+    # Folders of tables also contain other programs' notes, such as _delta_log.
     seen = [f for f in found if not any(part.startswith((".", "_")) for part in f.parts)]
     if not seen:
         raise Unfit("there is no Parquet file")
@@ -270,19 +275,6 @@ def _vector(values: Any, name: str) -> Floats:
     return array
 
 
-def _index_of(schema: pa.Schema) -> set[str]:
-    """Columns that a data frame had as its index; they are names of rows."""
-    index = (schema.pandas_metadata or {}).get("index_columns", [])
-    return {name for name in index if isinstance(name, str)}
-
-
 def _numbers(batch: pa.RecordBatch, name: str) -> Floats:
     column = batch.column(name)
     return column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
-
-
-def _features(batch: pa.RecordBatch, names: Sequence[str]) -> Any:
-    """A matrix, or a DataFrame where there are words."""
-    if all(_is_number(batch.schema.field(name).type, name) for name in names):
-        return np.column_stack([_numbers(batch, name) for name in names])
-    return batch.select(list(names)).to_pandas(ignore_metadata=True)

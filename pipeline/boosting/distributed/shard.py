@@ -1,9 +1,9 @@
-"""Some rows of a large table, and what a round does with them.
+"""One shard of a large table, and what a round does with it.
 
-Rows are read once and written, as numbers, to a file beside whoever holds them; from there they
-become LightGBM's bins, f_0, and, where a shard takes the place of a lost one, the f_t of the rounds
-so far. Then the file is removed: a round gives h_t on its own rows as a by-product of the training,
-to the same bits as a prediction would. What stays in memory is a byte a cell, y and f_t.
+A shard reads its rows once and writes them, as numbers, to a file. From there they become bins of
+LightGBM, f_0, and, where a shard replaces a lost one, the f_t of the rounds so far. Then the file
+is removed: the training of a round also gives h_t of its own rows, to the same bits as a prediction
+would. What stays in memory is a byte a cell, y and f_t.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import hashlib
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,9 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.boosting.algorithm import Round, advance
-from pipeline.boosting.arrays import Flags, Floats
+from pipeline.boosting.arrays import Floats
 from pipeline.boosting.distributed.initial import Initial
-from pipeline.boosting.distributed.parts import Block, Part, Unfit
+from pipeline.boosting.distributed.parts import Part, Rows, Unfit
 from pipeline.boosting.encoding import Encoding
 from pipeline.boosting.engines.base import TreeSettings
 from pipeline.boosting.engines.lightgbm import (
@@ -36,7 +36,10 @@ from pipeline.boosting.engines.lightgbm import (
 )
 from pipeline.boosting.frames import MISSING, Numbers, columns_of, word
 
-SLICE_CELLS = 1_000_000  # of a file of rows that are read at a time
+SLICE_CELLS = 1_000_000  # of the file of rows that are read at a time
+LARGEST = 1e30  # LightGBM keeps labels in single precision
+# After which LightGBM gives up a silent peer; the driver sees much earlier that one is gone.
+PEER_MINUTES = 24 * 60
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class ShardSettings:
     """What all shards of a fit have in common.
 
     held_out : the share of rows that no round sees.  sampled, sampled_out : the shares of the other
-    rows, and of those, that are sent to whoever leads the fit.
+    rows, and of those, that are sent to the driver.
     """
 
     encoding: Encoding
@@ -57,33 +60,14 @@ class ShardSettings:
     sampled_out: float
     n_threads: int = 1
 
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows in full: X (n, d) as numbers, y (n,), and initial predictions (n,) if given."""
-
-    X: Floats
-    y: Floats
-    f0: Floats | None
-
-    def take(self, which: Flags) -> Rows:
-        """Some of them."""
-        return Rows(self.X[which], self.y[which], None if self.f0 is None else self.f0[which])
-
-    @classmethod
-    def joined(cls, pieces: Sequence[Rows]) -> Rows:
-        """Several pieces as one."""
-        f0 = [piece.f0 for piece in pieces if piece.f0 is not None]
-        return cls(
-            np.concatenate([piece.X for piece in pieces]),
-            np.concatenate([piece.y for piece in pieces]),
-            np.concatenate(f0) if len(f0) == len(pieces) else None,
-        )
+    def binning(self) -> dict[str, Any]:
+        """LightGBM's parameters of the bins; each shard has its own rows already."""
+        return binning(self.bins, self.n_threads) | {"pre_partition": True}
 
 
 @dataclass(frozen=True)
 class Read:
-    """What a shard tells of a part that it has read: sampled rows, and Σ y of the n it keeps."""
+    """What a shard returns of a part that it has read: Σ y of the n rows it keeps, and samples."""
 
     n: int
     y_sum: float
@@ -98,8 +82,8 @@ class Network:
     machines: tuple[str, ...]
     rank: int
 
-    def parameters(self, minutes: int) -> dict[str, Any]:
-        """For LightGBM."""
+    def parameters(self) -> dict[str, Any]:
+        """LightGBM's parameters of the network."""
         if len(self.machines) == 1:
             return {}
         return {
@@ -107,13 +91,13 @@ class Network:
             "num_machines": len(self.machines),
             "local_listen_port": int(self.machines[self.rank].rpartition(":")[2]),
             "tree_learner": "data",
-            "time_out": minutes,
+            "time_out": PEER_MINUTES,
         }
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A training's outcome on a shard: its model, told once, and sums over the rows.
+    """The outcome of a training on a shard: the model, from one shard only, and sums over rows.
 
     y_phi, phi_phi : Σ y φ and Σ φ² of φ = f + η h, for w_t.
     """
@@ -126,7 +110,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class State:
-    """Where a shard is, as sums over its n rows.
+    """Sums over the n rows of a shard.
 
     residual, loss : Σ (y − f) and Σ (y − f)².  gap : Σ (f_t − f_{t−1})², 0 at the start.
     """
@@ -137,147 +121,136 @@ class State:
     gap: float
 
 
-# After which LightGBM gives up a silent peer: whoever leads sees those that are gone much earlier.
-PEER_MINUTES = 24 * 60
-
-
-@dataclass
 class Shard:
-    """See the module's text; ``folder`` is a place for files."""
+    """The rows of some parts; the module's text says what becomes of them.
 
-    settings: ShardSettings
-    folder: Path
-    n: int = 0
-    _pieces: list[tuple[Floats, Floats | None]] = field(default_factory=list)
+    folder : for its files; it is made if it does not exist.
+    """
 
-    def __post_init__(self) -> None:
-        """Begin an empty file of rows."""
-        self._spool = self.folder / "rows"
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._spool.write_bytes(b"")
-        except OSError as error:
-            raise Unfit(f"rows cannot be written to {self.folder} ({error})") from None
-        self._bins: Any = None
+    def __init__(self, settings: ShardSettings, folder: Path) -> None:
+        self.settings, self.folder = settings, folder
+        self.n, self.n_features = 0, len(settings.encoding.names)
+        self._pieces: list[tuple[Floats, Floats | None]] = []  # y and f0 as they are read
         self._phi: Floats | None = None
         self._gap = 0.0
+        self._file = folder / "rows"
+        with self._writing():
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file.write_bytes(b"")
 
-    # --- making it ------------------------------------------------------------------------------
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise Unfit(f"rows cannot be written to {self.folder} ({error})") from None
+
+    # --- preparation ----------------------------------------------------------------------------
 
     def read(self, part: Part) -> Read:
         """Add the rows of a part."""
         s = self.settings
         bits = np.random.PCG64([s.seed, part.number])
-        random = np.random.Generator(bits.advance(part.start))  # past the rows before
+        random = np.random.Generator(bits.advance(part.start))  # one number a row
         n, y_sum, training, held_out = 0, 0.0, [], []
-        with self._spool.open("ab") as file:
+        with self._file.open("ab") as file:
             for block in part.blocks():
                 rows = self._encoded(block)
-                u = random.random(len(rows.y))  # which of a part's rows are what
+                u = random.random(len(rows.y))  # decides what becomes of a row
                 out = u < s.held_out
                 sampled = u >= 1.0 - (1.0 - s.held_out) * s.sampled
                 held_out.append(rows.take(u < s.held_out * s.sampled_out))
                 training.append(rows.take(sampled & ~out))
                 kept = rows.take(~out) if out.any() else rows
-                self._write(file, kept.X)
+                with self._writing():
+                    np.ascontiguousarray(kept.X).tofile(file)
                 self._pieces.append((kept.y, kept.f0))
                 n += len(kept.y)
                 y_sum += float(kept.y.sum())
         self.n += n
-        _give_back()
+        _release_memory()
         return Read(n, y_sum, Rows.joined(training), Rows.joined(held_out))
 
-    def _write(self, file: Any, X: Floats) -> None:
+    def _encoded(self, rows: Rows) -> Rows:
+        """The rows with X as numbers; raises `Unfit` if a value cannot be used."""
+        if not np.isfinite(rows.y).all():
+            raise Unfit("y: some rows have a missing or infinite target")
+        if np.abs(rows.y).max(initial=0.0) > LARGEST:
+            raise Unfit(
+                f"y: values beyond {LARGEST:g} are too large to be squared; use other units"
+            )
+        if rows.f0 is not None and not np.isfinite(rows.f0).all():
+            raise Unfit("initial_prediction: is missing or infinite for some rows")
         try:
-            np.ascontiguousarray(X).tofile(file)
-        except OSError as error:
-            raise Unfit(f"rows cannot be written to {self.folder} ({error})") from None
-
-    def _encoded(self, block: Block) -> Rows:
-        try:
-            X = self.settings.encoding.encode(block.table)
+            X = self.settings.encoding.encode(rows.X)
         except ValueError as error:
             raise Unfit(str(error)) from None
         if np.isinf(X).any():
             name = self.settings.encoding.names[int(np.isinf(X).any(axis=0).argmax())]
             raise Unfit(f"X: column {name!r} holds infinity")
-        return Rows(X, block.y, block.f0)
+        return replace(rows, X=X)
 
     def bin(self, reference: bytes) -> None:
         """Make the bins of X, with the boundaries of ``reference``."""
-        lightgbm = lightgbm_package()
+        lightgbm, parameters = lightgbm_package(), self.settings.binning()
         if not self.n:
             raise Unfit("a shard has no rows to fit: the table is too small for so many workers")
         self.y = np.concatenate([y for y, _ in self._pieces])
         given = [f0 for _, f0 in self._pieces if f0 is not None]
         self._given = np.concatenate(given) if given else None
         self._pieces.clear()
-        parameters = self._binning()
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             file = Path(folder) / "reference.bin"
             file.write_bytes(reference)
             of_sample = lightgbm.Dataset(str(file), params=parameters).construct()
             rows = _sequence(lightgbm, self)
             self._bins = lightgbm.Dataset(rows, reference=of_sample, params=parameters).construct()
-        _give_back()
+        _release_memory()
 
     def start(self, initial: Initial, rounds: Sequence[Round]) -> State:
-        """Compute f_0 and follow the rounds so far; the rows' file is not needed any more."""
-        f, before = [], []
-        at = 0
-        for X in self.slices():
-            given = None if self._given is None else self._given[at : at + len(X)]
-            at += len(X)
-            now = earlier = initial.predict(X, given)
+        """Compute f_0 and apply the rounds so far; then the file of rows is removed."""
+        f, before = np.empty(self.n), np.empty(self.n)
+        step = max(1, SLICE_CELLS // self.n_features)
+        for at in range(0, self.n, step):
+            some = slice(at, min(at + step, self.n))
+            X = self.rows(some.start, some.stop)
+            f[some] = before[some] = initial.predict(
+                X, None if self._given is None else self._given[some]
+            )
             for round_ in rounds:
-                earlier, now = now, advance(now, X, round_, self.settings.eta)
-            f.append(now)
-            before.append(earlier)
-        self.f = np.concatenate(f)
-        self._gap = _square(self.f - np.concatenate(before))
+                before[some] = f[some]
+                f[some] = advance(f[some], X, round_, self.settings.eta)
+        self.f = f
+        self._gap = _square(f - before)
         self._given = None
-        self._spool.unlink(missing_ok=True)
-        _give_back()
+        self._file.unlink(missing_ok=True)
+        _release_memory()
         return self.state()
 
-    def slices(self) -> Iterator[Floats]:
-        """The rows of X in order, some at a time."""
-        d = self.n_features
-        step = max(1, SLICE_CELLS // d)
-        for start in range(0, self.n, step):
-            yield self.rows(start, min(start + step, self.n))
-
     def rows(self, start: int, stop: int) -> Floats:
-        """Some rows of X."""
+        """Some rows of X, from the file."""
         d = self.n_features
-        with self._spool.open("rb") as file:
+        with self._file.open("rb") as file:
             cells = np.fromfile(file, np.float64, (stop - start) * d, offset=start * d * 8)
         return cells.reshape(stop - start, d)
-
-    @property
-    def n_features(self) -> int:
-        """Of X as numbers."""
-        return len(self.settings.encoding.names)
 
     # --- rounds ---------------------------------------------------------------------------------
 
     def train(self, f_sample: Floats, constant: float, seed: int, network: Network) -> Trained:
-        """A round's ensemble, fitted together with the other shards.
+        """Fit a round's ensemble together with the other shards.
 
-        f_sample : f_t of all shards' sampled rows, which the bins of f_t are made of.
+        f_sample : f_t of all shards' sampled rows, from which the bins of f_t are made.
         constant : the mean residual over all shards, from which the trees start. (LightGBM's own
         start would be the mean of the shards' means.)
         """
-        if len(network.machines) == 1:
-            return self._train(f_sample, constant, seed, network)
-        # LightGBM's network belongs to its thread. One of its own takes all of it along, whatever
-        # happened; another training there would find connections to peers that are gone.
+        # LightGBM's network belongs to its thread. A new one takes all of it along when it ends; in
+        # an old one, another training would find connections to peers that are gone.
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(self._train, f_sample, constant, seed, network).result()
 
     def _train(self, f_sample: Floats, constant: float, seed: int, network: Network) -> Trained:
         s, lightgbm = self.settings, lightgbm_package()
-        parameters = self._binning()
+        parameters = s.binning()
         sample = np.ascontiguousarray(f_sample[:, None])
         reference = lightgbm.Dataset(sample, params=parameters).construct()
         label = self.y - self.f
@@ -287,7 +260,7 @@ class Shard:
             "learning_rate": s.trees.learning_rate, "boost_from_average": False, "metric": "none",
         }  # fmt: skip
         booster = lightgbm.Booster(
-            parameters | growing(s.trees, seed) | network.parameters(PEER_MINUTES) | chosen, data
+            parameters | growing(s.trees, seed) | network.parameters() | chosen, data
         )
         try:
             for _ in range(s.trees.n_trees):
@@ -316,24 +289,20 @@ class Shard:
         self._phi *= weight
         self._gap = _square(self._phi - self.f)
         self.f, self._phi = self._phi, None
-        _give_back()  # what the training took
+        _release_memory()  # what the training took
         return self.state()
 
     def state(self) -> State:
-        """Where it is."""
+        """The sums over its rows."""
         residual = self.y - self.f
         return State(self.n, float(residual.sum()), _square(residual), self._gap)
 
-    def _binning(self) -> dict[str, Any]:
-        # Each shard has its own rows; LightGBM is not to share them out.
-        return binning(self.settings.bins, self.settings.n_threads) | {"pre_partition": True}
-
 
 def size_of(n: float, d: int) -> float:
-    """About how many bytes a process takes at most that holds n rows of d columns.
+    """About the most bytes that a process takes which holds n rows of d columns.
 
-    Bins of X, twice while a round is trained, y, f, φ and what LightGBM keeps of a row; and Python
-    with its libraries. (Measured: 1.30 GB for 3.04 million rows of 101 columns.)
+    These are the bins of X, twice while a round is trained, y, f, φ and what LightGBM keeps of a
+    row; and Python with its libraries. (Measured: 1.30 GB for 3.04 million rows of 101 columns.)
     """
     return 0.3e9 + n * (2.0 * (d + 1) + 125.0)
 
@@ -342,7 +311,7 @@ def levels_of(part: Part, columns: Sequence[str], most: int) -> dict[str, set[st
     """The words in some columns of a part; of a column with too many, some of them."""
     found: dict[str, set[str]] = {name: set() for name in columns}
     for block in part.blocks():
-        for column in columns_of(block.table[list(columns)]):
+        for column in columns_of(block.X[list(columns)]):
             if len(found[column.name]) > most:
                 continue
             if isinstance(column, Numbers):
@@ -354,15 +323,14 @@ def levels_of(part: Part, columns: Sequence[str], most: int) -> dict[str, set[st
     return found
 
 
-def reference_of(sample: Floats, settings: ShardSettings, folder: Path) -> bytes:
+def reference_of(sample: Floats, settings: ShardSettings) -> bytes:
     """The boundaries of X's bins, from a sample (m, d), in a form for `Shard.bin`."""
-    lightgbm = lightgbm_package()
-    parameters = binning(settings.bins, settings.n_threads) | {"pre_partition": True}
     categorical = list(settings.encoding.categorical)
-    data = lightgbm.Dataset(sample, params=parameters, categorical_feature=categorical)
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        file = Path(place) / "reference.bin"
+    data = lightgbm_package().Dataset(
+        sample, params=settings.binning(), categorical_feature=categorical
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "reference.bin"
         data.construct().subset([0]).construct().save_binary(str(file))
         return file.read_bytes()
 
@@ -370,7 +338,7 @@ def reference_of(sample: Floats, settings: ShardSettings, folder: Path) -> bytes
 def _sequence(lightgbm: Any, shard: Shard) -> Any:
     """A shard's rows as LightGBM reads them, slice by slice."""
 
-    class Rows(lightgbm.Sequence):  # type: ignore[misc]
+    class RowsOfFile(lightgbm.Sequence):  # type: ignore[misc]
         batch_size = max(1, SLICE_CELLS // shard.n_features)
 
         def __len__(self) -> int:
@@ -382,11 +350,11 @@ def _sequence(lightgbm: Any, shard: Shard) -> Any:
                 return shard.rows(start, stop)
             return shard.rows(which, which + 1)[0]
 
-    return Rows()
+    return RowsOfFile()
 
 
 def _training_values(booster: Any) -> Floats:
-    """What a booster predicts for the rows that it was trained on, (n,)."""
+    """The predictions of a booster for the rows that it was trained on, (n,)."""
     values: list[Floats] = []
 
     def listen(prediction: Floats, _: Any) -> tuple[str, float, bool]:
@@ -397,8 +365,8 @@ def _training_values(booster: Any) -> Floats:
     return values[0]
 
 
-def _give_back() -> None:
-    """Have libraries return freed memory, which counts against a worker's limit till then."""
+def _release_memory() -> None:
+    """Return freed memory to the system; till then it counts against a worker's limit."""
     pa.default_memory_pool().release_unused()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)

@@ -1,4 +1,4 @@
-"""Where tasks run: in this process, in processes of this machine, or on a Dask cluster."""
+"""Workers that compute tasks: this process, processes of this machine, or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pipeline.runs.workers.local import cores, in_this_process, local_processes
 def open_workers(
     grid: Grid, designs: Mapping[str, Design], n_tasks: int, on_round: OnRound
 ) -> AbstractContextManager[Workers]:
-    """The workers a config asks for, ready to compute with ``designs``.
+    """The workers that a config asks for, ready to compute with ``designs``.
 
-    ``on_round`` hears of every round where tasks run in this process.
+    If tasks run in this process, ``on_round`` is called after every round.
     """
     if grid.on_dask:
         from pipeline.runs.workers.dask import cluster  # an optional extra

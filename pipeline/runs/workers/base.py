@@ -10,18 +10,16 @@ from pipeline.runs.tasks import Outcome, Task
 
 
 class Workers(Protocol):
-    """A place where tasks run.
+    """Computes tasks.
 
-    ahead : how many tasks it may be given at once.  elsewhere : whether they run in other
-    processes, which have to be stopped in order.
+    other_processes : whether tasks run in other processes, which have to be stopped in order.
+    ahead : how many tasks may be submitted before the first has ended.
     """
 
-    elsewhere: bool
+    other_processes: bool
 
     @property
-    def ahead(self) -> int:
-        """See above."""
-        ...
+    def ahead(self) -> int: ...  # noqa: D102
 
     def submit(self, task: Task, initial: Initial | None) -> Future[Outcome]:
         """Start a task; a dead worker is a `BrokenExecutor` or `CancelledError` of its future."""
@@ -32,5 +30,5 @@ class Workers(Protocol):
         ...
 
     def stop(self) -> None:
-        """End at once, whatever is under way."""
+        """End all tasks at once."""
         ...

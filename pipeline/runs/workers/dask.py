@@ -1,13 +1,13 @@
-"""Tasks on a Dask cluster (extra: dask).
+"""Tasks on the workers of a Dask cluster (extra: dask).
 
-Workers need Python with this project's dependencies; the project itself is sent to those that lack
-it, and so is the data. Results come back to the driver, which stores them. A task whose worker
-dies, or gives no sign of life, is given to another by the scheduler.
+Workers need Python with this project's dependencies. The driver sends them the project itself, if
+they lack it, and the data; it stores the results that they return. The scheduler gives a task whose
+worker dies or falls silent to another worker.
 
-Several drivers may use one cluster, perhaps with different code. A worker process can hold one
-version of the package only, so a hash of the code travels with each task and each outcome, and a
-worker that holds another refuses. Tasks and data travel as bytes, which nothing reads before the
-hashes were compared.
+Several drivers may use one cluster, perhaps with different code. A worker process can hold only one
+version of the package, so a hash of the code travels with each task and each result, and a worker
+that holds another version refuses the task. Tasks and data travel as bytes, which are not unpickled
+before the hashes are compared.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import pickle
 import socket
 import struct
 import sys
-import time
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -29,7 +28,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from pipeline.boosting.distributed.dask import ClusterUnfit, OnDask
+from pipeline.boosting.distributed.dask import CODE, ClusterUnfit, OnDask, remote, unpacked
 from pipeline.boosting.distributed.fit import Holders
 from pipeline.config.schema import Grid
 from pipeline.datasets.design import Design
@@ -37,12 +36,12 @@ from pipeline.errors import UserError
 from pipeline.paths import DATA, ROOT
 from pipeline.runs import provenance
 from pipeline.runs.store import Initial
-from pipeline.runs.strategies import sources_of
+from pipeline.runs.strategies import provided, sources_of
 from pipeline.runs.tasks import Outcome, Task
 from pipeline.runs.workers.base import Workers
 
 CONNECT_SECONDS = 15
-ASK_SECONDS = 5.0  # between questions about silent workers, and for an answer
+ANSWER_SECONDS = 2.0  # after which a scheduler is too busy to describe itself
 LARGEST_GREETING = 2**20  # bytes; a Dask scheduler's is some hundred
 
 
@@ -50,7 +49,7 @@ class ClusterError(UserError):
     """The cluster cannot be used."""
 
 
-def _gone(scheduler: str) -> str:
+def _gone(scheduler: object) -> str:
     return (
         f"grid.scheduler={scheduler}: the scheduler is gone; what was stored stays, and the same "
         "command goes on"
@@ -58,102 +57,96 @@ def _gone(scheduler: str) -> str:
 
 
 class _DaskWorkers:
-    elsewhere = True
+    other_processes = True
 
-    def __init__(self, client: Any, grid: Grid, package: _Package, designs: Mapping[str, Design]):
-        self.client, self.package = client, package
-        self.scheduler, self.patience = str(grid.scheduler), grid.patience
+    def __init__(self, client: Any, grid: Grid, code: str, designs: Mapping[str, Design]) -> None:
+        self.client, self.grid, self.code, self.remote = client, grid, code, remote(code)
         self.executor = client.get_executor(retries=2)
-        self.asked = 0.0
-        # As results of tasks, and not scattered, so that the scheduler can make them again when
-        # the only worker that holds one dies.
-        self.handles = {
-            name: client.submit(_hold, pickle.dumps(design)) for name, design in designs.items()
+        self.silent: list[str] = []  # workers that the scheduler has given up
+        self.described = {"n_workers": 1, "total_threads": 1}
+        client.subscribe_topic("scheduler", self._note_silent)
+        # As results of tasks, and not scattered, so that the scheduler can compute a design again
+        # when the only worker that holds it dies.
+        self.designs = {
+            name: client.submit(bytes, pickle.dumps(design)) for name, design in designs.items()
         }
 
     @property
     def ahead(self) -> int:
-        """One for each thread of the workers that are there now, and one that lies ready."""
-        return sum(int(worker["nthreads"]) for worker in self._workers().values()) + 1
+        """One task for each thread of the present workers, and one that is ready to start."""
+        return int(self._cluster()["total_threads"]) + 1
 
     def submit(self, task: Task, initial: Initial | None) -> Future[Outcome]:
-        work = pickle.dumps((task, initial, sources_of(c.strategy for c in task.configs)))
+        sources = sources_of(config.strategy for config in task.configs)
+        packed = pickle.dumps((_compute, (task, initial, sources)))
         try:
-            raw = self.executor.submit(
-                _compute_there, self.package.code, self.handles[task.dataset], work
-            )
-        except Exception:  # what a closed client raises holds the whole message
-            raise ClusterError(_gone(self.scheduler)) from None
-        return _translated(raw, self.package.code)
+            raw = self.executor.submit(self.remote, packed, self.designs[task.dataset])
+        except Exception:  # a closed client's error contains the whole message
+            raise ClusterError(_gone(self.grid.scheduler)) from None
+        return _unpickled(raw, self.code)
 
     def trouble(self) -> str | None:
         if self.client.status in {"closed", "closing"}:
-            raise ClusterError(_gone(self.scheduler))
-        workers = self._workers()
-        if not workers:
+            raise ClusterError(_gone(self.grid.scheduler))
+        if self.silent:
+            silent, self.silent = self.silent, []
+            return (
+                f"no sign of life from {', '.join(silent)} for "
+                f"grid.patience={self.grid.patience:g} s; its tasks go to others"
+            )
+        if not self._cluster()["n_workers"]:
             return "no worker is left; waiting for one"
-        now = time.time()
-        if any(now - float(worker["last_seen"]) > self.patience for worker in workers.values()):
-            dropped = self._drop_silent()
-            if dropped:
-                return (
-                    f"no sign of life from {', '.join(dropped)} for "
-                    f"grid.patience={self.patience:g} s; its tasks go to others"
-                )
         return None
 
-    def _drop_silent(self) -> list[str]:
-        """Ask the scheduler, whose clock counts, to give up silent workers; not too often."""
-        if time.monotonic() - self.asked < ASK_SECONDS:
-            return []
-        self.asked = time.monotonic()
-        try:
-            return self.client.sync(
-                self.client._run_on_scheduler, _drop_silent, self.patience,
-                callback_timeout=ASK_SECONDS,
-            )  # fmt: skip
-        except Exception:  # it is busy, or closing; there will be another time
-            return []
-
     def stop(self) -> None:
-        with contextlib.suppress(Exception):  # whatever state the connection is in
+        with contextlib.suppress(Exception):  # whatever the state of the connection
             self.executor.shutdown(wait=False)
 
-    def _workers(self) -> Mapping[str, Any]:
-        """What the scheduler said of its workers lately; asked for in the background."""
-        return self.client._scheduler_identity.get("workers", {})
+    def _cluster(self) -> Mapping[str, Any]:
+        """The scheduler's description of itself, or its last one if it does not answer soon."""
+        # Not client.scheduler_info(), which has no timeout: Ctrl-C would wait for a stopped one.
+        with contextlib.suppress(Exception):
+            self.described = self.client.sync(
+                self.client.scheduler.identity, n_workers=0, callback_timeout=ANSWER_SECONDS
+            )
+        return self.described
+
+    def _note_silent(self, event: tuple[float, Any]) -> None:
+        if event[1].get("action") == "worker-ttl-timed-out":
+            self.silent.extend(event[1]["workers"])
 
 
 @contextmanager
 def cluster(grid: Grid, designs: Mapping[str, Design]) -> Iterator[Workers]:
     """The cluster behind ``grid.scheduler``, ready to compute with ``designs``."""
-    with _connected(grid) as (client, package):
+    with _connected(grid) as (client, code):
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # a design, once
-        with _made_ready(grid):
-            workers = _DaskWorkers(client, grid, package, designs)
+        with _preparing(grid):
+            workers = _DaskWorkers(client, grid, code, designs)
         yield workers
 
 
 @contextmanager
 def shard_holders(grid: Grid, n_shards: int | None) -> Iterator[Holders]:
-    """The cluster behind ``grid.scheduler`` as holders of a table's shards."""
-    with _connected(grid) as (client, package):
+    """The cluster behind ``grid.scheduler``, ready to hold the shards of a table."""
+    with _connected(grid) as (client, code):
         try:
-            with OnDask(client, n_shards, grid.patience, package.code).open() as holders:
+            with OnDask(client, n_shards, grid.patience, code).open() as holders:
                 yield holders
         except ClusterUnfit as error:
             raise ClusterError(f"grid.scheduler={grid.scheduler}: {error}") from None
         except OSError as error:  # what a client that lost its scheduler raises
             if client.status == "running":
                 raise
-            raise ClusterError(_gone(str(grid.scheduler))) from error
+            raise ClusterError(_gone(grid.scheduler)) from error
 
 
 @contextmanager
-def _connected(grid: Grid) -> Iterator[tuple[Any, _Package]]:
-    """A client of the cluster, whose workers hold this package."""
+def _connected(grid: Grid) -> Iterator[tuple[Any, str]]:
+    """A client of the cluster, whose workers hold this package, and the hash of the package."""
     scheduler = str(grid.scheduler)
     try:
+        import cloudpickle
         from distributed import Client
     except ImportError:
         raise ClusterError(
@@ -161,7 +154,7 @@ def _connected(grid: Grid) -> Iterator[tuple[Any, _Package]]:
             "pip install -c requirements.lock -e '.[dask]'"
         ) from None
     for name in ("distributed", "tornado", "asyncio", "concurrent.futures"):
-        # What they log of a cluster that dies, with tracebacks, is said here in a sentence.
+        # They log a cluster's failure with tracebacks; here it is reported in a sentence.
         logging.getLogger(name).setLevel(logging.CRITICAL)
     _require_scheduler(scheduler)
     try:
@@ -170,21 +163,27 @@ def _connected(grid: Grid) -> Iterator[tuple[Any, _Package]]:
         raise ClusterError(
             f"grid.scheduler={scheduler}: cannot be reached ({type(error).__name__}: {error})"
         ) from None
-    with _closing(client):
+    try:
         try:
             client.wait_for_workers(1, timeout=CONNECT_SECONDS)
         except TimeoutError:
             raise ClusterError(
                 f"grid.scheduler={scheduler}: no worker joined within {CONNECT_SECONDS} s"
             ) from None
+        # What is sent by name is sent by value instead: the scheduler may lack the package.
+        cloudpickle.register_pickle_by_value(sys.modules[__name__])
         package = _Package()
-        with _made_ready(grid):
+        with _preparing(grid):
+            client.run_on_scheduler(_replace_silent_workers, grid.patience)
             client.register_plugin(package.plugin())
-        yield client, package
+        yield client, package.code
+    finally:
+        with contextlib.suppress(Exception):  # the scheduler may be gone
+            client.close(timeout=2)
 
 
 @contextmanager
-def _made_ready(grid: Grid) -> Iterator[None]:
+def _preparing(grid: Grid) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # a worker's full disk, a scheduler that dies just now
@@ -194,23 +193,20 @@ def _made_ready(grid: Grid) -> Iterator[None]:
         ) from None
 
 
-@contextmanager
-def _closing(client: Any) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        with contextlib.suppress(Exception):  # a scheduler that is gone needs no goodbye
-            client.close(timeout=2)
-
-
 def _require_scheduler(address: str) -> None:
     """Raise `ClusterError` unless a Dask scheduler answers: the client would wait for ever.
 
-    It speaks first, and begins with the length of what it says.
+    A scheduler speaks first, and begins with the length of its message.
     """
     parts = urlsplit(address)
     if parts.scheme == "tls":
-        _require_tls(address)
+        import dask
+
+        if not dask.config.get("distributed.comm.tls.ca-file", None):
+            raise ClusterError(
+                f"grid.scheduler={address}: needs certificates; name them in Dask's configuration "
+                "(distributed.comm.tls)"
+            )
         return
     try:
         with socket.create_connection(
@@ -231,73 +227,46 @@ def _require_scheduler(address: str) -> None:
         raise ClusterError(f"grid.scheduler={address}: what answers there is no Dask scheduler")
 
 
-def _require_tls(address: str) -> None:
-    import dask
-
-    if not dask.config.get("distributed.comm.tls.ca-file", None):
-        raise ClusterError(
-            f"grid.scheduler={address}: needs certificates; name them in Dask's configuration "
-            "(distributed.comm.tls)"
-        )
-
-
-# --- what runs on workers, sent by value ----------------------------------------------------------
-
-
-def _hold(design: bytes) -> bytes:
-    return design
-
-
-def _compute_there(code: str, design: bytes, work: bytes) -> tuple[str, bytes]:
-    """The code that the worker held before and after, and the outcome; none if it was another."""
-    import pickle
-
-    from distributed import get_worker
-
-    worker: Any = get_worker()
-    held = getattr(worker, "mcboost_code", "")
-    if held != code:
-        return held, b""
-    from pipeline.runs.strategies import provided
-
-    task, initial, sources = pickle.loads(work)
-    with provided(sources):
-        outcome = pickle.dumps(task.compute(pickle.loads(design), initial))
-    return worker.mcboost_code, outcome
-
-
-async def _drop_silent(patience: float, dask_scheduler: Any) -> list[str]:
-    """Have the scheduler forget silent workers; their tasks go to others."""
-    import time
-
-    silent = [
-        address
-        for address, worker in dask_scheduler.workers.items()
-        if time.time() - worker.last_seen > patience
-    ]
-    for address in silent:
-        await dask_scheduler.remove_worker(address, stimulus_id="silent", close=False)
-    return silent
-
-
-def _translated(raw: Future[tuple[str, bytes]], code: str) -> Future[Outcome]:
-    """The outcome of a task, or an error where a worker with other code answered."""
+def _unpickled(raw: Future[tuple[str, bytes]], code: str) -> Future[Outcome]:
+    """The outcome of a task, or an error if a worker with other code answered."""
     future: Future[Outcome] = Future()
 
-    def pass_on(done: Future[tuple[str, bytes]]) -> None:
+    def unpickle(done: Future[tuple[str, bytes]]) -> None:
         try:
-            held, outcome = done.result()
-            if held != code:
-                raise ClusterError(
-                    "the worker holds other code than this driver: another driver with a changed "
-                    "package uses the same cluster; run one after the other"
-                )
-            future.set_result(pickle.loads(outcome))
+            future.set_result(unpacked(code, done.result()))
+        except ClusterUnfit as error:
+            future.set_exception(ClusterError(str(error)))
         except (Exception, CancelledError) as error:
             future.set_exception(error)
 
-    raw.add_done_callback(pass_on)
+    raw.add_done_callback(unpickle)
     return future
+
+
+# --- what runs on workers and on the scheduler ----------------------------------------------------
+
+
+def _compute(task: Task, initial: Initial | None, sources: Any, design: bytes) -> Outcome:
+    with provided(sources):
+        return task.compute(pickle.loads(design), initial)
+
+
+async def _replace_silent_workers(seconds: float, dask_scheduler: Any) -> None:
+    """Set the scheduler's option worker-ttl, and look every few seconds instead of once a ttl.
+
+    The driver that connected last decides. Dask never gives up a worker before it has missed ten
+    heartbeats, which are half a second apart on a cluster of up to ten workers.
+    """
+    from tornado.ioloop import PeriodicCallback
+
+    callbacks = dask_scheduler.periodic_callbacks
+    if "worker-ttl" in callbacks:
+        callbacks["worker-ttl"].stop()
+    dask_scheduler.worker_ttl = seconds
+    callbacks["worker-ttl"] = PeriodicCallback(
+        dask_scheduler.check_worker_ttl, 1000 * min(seconds, 5.0)
+    )
+    callbacks["worker-ttl"].start()
 
 
 class _Package:
@@ -305,23 +274,25 @@ class _Package:
 
     def __init__(self) -> None:
         files = [*sorted((ROOT / "pipeline").rglob("*.py")), DATA / "manifest.yaml"]
-        contents = {str(f.relative_to(ROOT)): f.read_bytes() for f in files}
         digest = hashlib.sha256()
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, content in contents.items():
+            for file in files:
+                name, content = str(file.relative_to(ROOT)), file.read_bytes()
                 digest.update(f"{name}/{len(content)}/".encode() + content)
                 archive.writestr(name, content)
+            archive.writestr(provenance.SENT_COMMIT, provenance.git_commit() or "")
         self.code = digest.hexdigest()
-        self.payload = buffer.getvalue()
-        self.commit = provenance.git_commit() or ""
+        self.archive = buffer.getvalue()
 
     def plugin(self) -> Any:
-        """A worker plugin that has a worker hold this code, and no other."""
-        import cloudpickle
+        """A worker plugin that makes a worker hold this code, and no other.
+
+        (Dask's UploadDirectory needs a nanny, and leaves modules that were imported before.)
+        """
         from distributed import WorkerPlugin
 
-        payload, code, commit, note = self.payload, self.code, self.commit, provenance.SENT_COMMIT
+        content, code, note = self.archive, self.code, provenance.SENT_COMMIT
 
         class SendPackage(WorkerPlugin):  # type: ignore[misc]
             name = "mcboost-replication"
@@ -333,24 +304,23 @@ class _Package:
                 import zipfile
                 from pathlib import Path
 
-                if getattr(worker, "mcboost_code", None) == code:
+                if getattr(worker, CODE, None) == code:
                     return
-                worker.mcboost_code = ""  # neither the old nor the new one, for a moment
-                archive = zipfile.ZipFile(io.BytesIO(payload))
+                setattr(worker, CODE, "")  # neither the old nor the new one, for a moment
+                archive = zipfile.ZipFile(io.BytesIO(content))
                 found = importlib.util.find_spec("pipeline")
                 here = Path(str(found.origin)).parents[1] if found and found.origin else Path()
                 if any(
                     not (here / name).is_file() or (here / name).read_bytes() != archive.read(name)
                     for name in archive.namelist()
+                    if name != note
                 ):
                     folder = Path(worker.local_directory) / f"mcboost-replication-{code[:16]}"
                     archive.extractall(folder)
-                    (folder / note).write_text(commit, encoding="utf-8")
                     sys.path.insert(0, str(folder))
                 # Also where the files are the same: they may have been others when imported.
                 for name in [m for m in sys.modules if m.split(".")[0] == "pipeline"]:
                     del sys.modules[name]
-                worker.mcboost_code = code
+                setattr(worker, CODE, code)
 
-        cloudpickle.register_pickle_by_value(sys.modules[__name__])
         return SendPackage()

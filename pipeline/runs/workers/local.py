@@ -26,7 +26,7 @@ def cores() -> int:
 
 @contextmanager
 def in_this_process(designs: Mapping[str, Design], on_round: OnRound) -> Iterator[Workers]:
-    """One task at a time, here."""
+    """One task at a time in this process."""
     yield _InThisProcess(designs, on_round)
 
 
@@ -42,7 +42,7 @@ def local_processes(slots: int, designs: Mapping[str, Design]) -> Iterator[Worke
 
 class _InThisProcess:
     ahead = 1
-    elsewhere = False
+    other_processes = False
 
     def __init__(self, designs: Mapping[str, Design], on_round: OnRound) -> None:
         self.designs, self.on_round = designs, on_round
@@ -61,13 +61,13 @@ class _InThisProcess:
 
 
 class _Pool:
-    """Replaced whole when one of its processes dies."""
+    """A pool of processes, which is replaced as a whole when one of them dies."""
 
-    elsewhere = True
+    other_processes = True
 
     def __init__(self, slots: int, designs: dict[str, Design]) -> None:
         self.slots, self.designs = slots, designs
-        self.ahead = slots + 1  # one lies ready
+        self.ahead = slots + 1  # one is ready to start
         self.executor = self._start()
 
     def _start(self) -> ProcessPoolExecutor:
@@ -82,11 +82,11 @@ class _Pool:
 
     def submit(self, task: Task, initial: Initial | None) -> Future[Outcome]:
         try:
-            return self.executor.submit(_compute_here, task, initial)
+            return self.executor.submit(_compute, task, initial)
         except BrokenProcessPool:
             self.executor.shutdown(wait=False, cancel_futures=True)
             self.executor = self._start()
-            return self.executor.submit(_compute_here, task, initial)
+            return self.executor.submit(_compute, task, initial)
 
     def trouble(self) -> str | None:
         return None
@@ -95,16 +95,16 @@ class _Pool:
         processes = list((self.executor._processes or {}).values())
         self.executor.shutdown(wait=False, cancel_futures=True)
         for process in processes:
-            process.kill()  # also one that was stopped, which would not hear anything else
+            process.kill()  # a stopped process (SIGSTOP) reacts to no other signal
 
 
-_designs_here: dict[str, Design] = {}
+_designs: dict[str, Design] = {}
 
 
 def _become_worker(designs: dict[str, Design], driver: int) -> None:
     follow(driver)
-    _designs_here.update(designs)
+    _designs.update(designs)
 
 
-def _compute_here(task: Task, initial: Initial | None) -> Outcome:
-    return task.compute(_designs_here[task.dataset], initial)
+def _compute(task: Task, initial: Initial | None) -> Outcome:
+    return task.compute(_designs[task.dataset], initial)
