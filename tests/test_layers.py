@@ -16,6 +16,7 @@ from pipeline.paths import ROOT
 LAYERS = [
     {"errors", "paths", "files", "judgement", "boosting"},
     {"interrupts", "streams", "config"},
+    {"processes"},
     {"datasets"},
     {"runs"},
     {"analysis"},

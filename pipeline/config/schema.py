@@ -197,6 +197,7 @@ def _named(strategy: type[Any]) -> type[Named]:
         strategy.__name__,
         __base__=Named,
         __doc__=strategy.__doc__,
+        __module__=__name__,
         **options,
     )
 
@@ -250,16 +251,14 @@ def _kind(strategy: Any) -> str:
     return "custom" if "target" in strategy else str(strategy.get("name"))
 
 
+_SECTIONS = {strategy.name: _named(strategy) for strategy in STRATEGIES}
+globals().update({section.__name__: section for section in _SECTIONS.values()})  # for pickle
 if TYPE_CHECKING:
     Strategy = Named | Custom
 else:
+    _tagged = [Annotated[section, Tag(name)] for name, section in _SECTIONS.items()]
     Strategy = Annotated[
-        Union[
-            (
-                *(Annotated[_named(s), Tag(s.name)] for s in STRATEGIES),
-                Annotated[Custom, Tag("custom")],
-            )
-        ],
+        Union[(*_tagged, Annotated[Custom, Tag("custom")])],
         Discriminator(_kind),
     ]
 

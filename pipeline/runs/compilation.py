@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import logging
-import multiprocessing
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +11,7 @@ from pipeline.boosting import ExactRandomForestRegressor
 from pipeline.boosting.audit import Auditor
 from pipeline.boosting.engines import TreeSettings, make_engine
 from pipeline.boosting.engines.exact import kernel
-from pipeline.interrupts import follow
-from pipeline.runs.workers.local import cores
+from pipeline.processes import forked
 
 log = logging.getLogger("pipeline")
 
@@ -33,9 +28,9 @@ def compile_kernels() -> None:
     done = all(any(compiled.glob(f"kernel.{name}-*.nbi")) for name in ("grow_trees", "grow_forest"))
     if not done:
         log.info("compiling the exact engine and the audit (once, about half a minute) ...")
-    with _beside(_compile_forest_and_audit) if not done and cores() > 1 else nullcontext():
-        _compile_rounds()
-    _compile_forest_and_audit()  # or load it
+        forked([_compile_rounds, _compile_forest_and_audit])  # both are on disk then
+    _compile_rounds()
+    _compile_forest_and_audit()
 
 
 def compile_everything() -> None:
@@ -55,23 +50,3 @@ def _compile_forest_and_audit() -> None:
     auditor = Auditor(_X)
     auditor.error(y=_Y, prediction=_F, reading="random_leaf_values")
     auditor.assess(y=_Y, prediction=_F)
-
-
-@contextmanager
-def _beside(work: Callable[[], None]) -> Iterator[None]:
-    """Do some work in another process; whatever becomes of it, it is over in the end."""
-    if "fork" not in multiprocessing.get_all_start_methods():
-        yield
-        return
-    context = multiprocessing.get_context("fork")
-    process = context.Process(target=_following, args=(os.getpid(), work))
-    process.start()
-    try:
-        yield
-    finally:
-        process.join()
-
-
-def _following(leader: int, work: Callable[[], None]) -> None:
-    follow(leader)
-    work()

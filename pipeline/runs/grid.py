@@ -85,6 +85,7 @@ def _missing(plan: Plan) -> tuple[list[Task], int]:
             run_id = task.run_id(config)
             if _stored(plan.store, run_id):
                 found += 1
+                task.forget(config)  # its driver may have been killed before it did so
                 continue
             absent.append(config)
             why = plan.store.why_missing(run_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from pipeline import files
 from pipeline.analysis import portable
@@ -14,6 +15,7 @@ from pipeline.chapters import chapter_named, chapters
 from pipeline.chapters.base import Chapter, Context, Section
 from pipeline.errors import ConfigError
 from pipeline.judgement import Judgement
+from pipeline.processes import forked
 from pipeline.report.charts import bokeh
 from pipeline.report.place import command_of, report_folder, write_settings
 from pipeline.report.render import render
@@ -62,8 +64,9 @@ def _publish(plan: Plan, started: float | None) -> None:
     folder, scope = context.folder, context.scope
     with files.replacing(folder / portable.FILE) as scratch:
         portable.as_table(context.evidence).to_parquet(scratch, index=False)
-    made = ((chapter, chapter.section(context)) for chapter in chapters())
-    sections = [(chapter, section) for chapter, section in made if section is not None]
+    known = chapters()
+    made = forked([partial(chapter.section, context) for chapter in known])
+    sections = [(c, section) for c, section in zip(known, made, strict=True) if section is not None]
     write_settings(plan, folder)
     wall = None if started is None else time.monotonic() - started
     files.write_text(folder / "report.html", _page(context, sections, wall))

@@ -173,13 +173,18 @@ def test_bad_value_anywhere_in_a_sweep_is_found_before_the_first_job():
     ("arguments", "message"),
     [
         (["boosting.eta=0"], "boosting.eta=0: must be"),
-        (["-m", "boosting.eta=0.5,0"], "boosting.eta=0: must be"),
-        (["dataset=foo"], "dataset=foo: must be one of adult"),
         (["-m", "dataset=german,foo"], "dataset=foo: must be one of adult"),
-        (["strategy.exponent=2"], "strategy.exponent: this key does not belong"),
-        (["experiment=paper", "seed=3"], "seed=3: a grid has its own seeds"),
-        (["-m", "experiment=paper", "seed=3,4"], "seed=3,4: a grid has its own seeds"),
-        (["dataset.path=${nope}"], "the configuration cannot be composed"),
+        *(
+            pytest.param(arguments, message, marks=pytest.mark.exhaustive)
+            for arguments, message in (
+                (["-m", "boosting.eta=0.5,0"], "boosting.eta=0: must be"),
+                (["dataset=foo"], "dataset=foo: must be one of adult"),
+                (["strategy.exponent=2"], "strategy.exponent: this key does not belong"),
+                (["experiment=paper", "seed=3"], "seed=3: a grid has its own seeds"),
+                (["-m", "experiment=paper", "seed=3,4"], "seed=3,4: a grid has its own seeds"),
+                (["dataset.path=${nope}"], "the configuration cannot be composed"),
+            )
+        ),
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",
 )

@@ -254,7 +254,7 @@ def tiny(server, *overrides):
     return load([*lines, *overrides]).dataset
 
 
-@pytest.mark.parametrize("name", ["german", "adult"])
+@pytest.mark.parametrize("name", ["german", pytest.param("adult", marks=pytest.mark.exhaustive)])
 def test_openml_version_ends_as_the_same_canonical_table(dataset, name, server, tmp_path):
     spec = manifest()[name]
     frame = as_openml_has_it(name)
@@ -301,7 +301,10 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", list(FAULTS))
+@pytest.mark.parametrize(
+    "fault",
+    ["hang", *(pytest.param(f, marks=pytest.mark.exhaustive) for f in ("checksum", "truncate"))],
+)
 def test_fault_gives_one_sentence_leaves_nothing_and_is_over_when_the_server_is_back(
     fault, server, tmp_path
 ):

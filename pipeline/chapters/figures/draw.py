@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,7 @@ from pipeline.analysis.paper import LOWEST_R2
 from pipeline.analysis.style import PANEL, STRATEGIES, Look, legend_below, plain, save, styled
 from pipeline.analysis.summaries import best_round_table, curve_table, tail_table
 from pipeline.boosting.arrays import Floats
+from pipeline.processes import forked
 
 NARROWEST = 4.6  # inches, for one dataset
 STAR = 0.06  # of a panel: how near two stars cover each other
@@ -44,13 +46,16 @@ def draw_all(runs: Runs, folder: Path, only: Sequence[str] = ()) -> list[str]:
     """
     names = list(only) or list(FIGURES)
     runs = replace(runs, titles=plain(runs.titles))
-    for name in names:
-        draw, table = FIGURES[name]
-        with styled():
-            save(draw(runs), folder, name)
-        with files.replacing(folder / f"{name}.csv") as scratch:
-            table(runs).to_csv(scratch, index=False)
+    forked([partial(_draw, runs, folder, name) for name in names])
     return names
+
+
+def _draw(runs: Runs, folder: Path, name: str) -> None:
+    draw, table = FIGURES[name]
+    with styled():
+        save(draw(runs), folder, name)
+    with files.replacing(folder / f"{name}.csv") as scratch:
+        table(runs).to_csv(scratch, index=False)
 
 
 # --- the paper's figures -----------------------------------------------------------------------

@@ -7,9 +7,10 @@ from contextlib import AbstractContextManager
 
 from pipeline.config.schema import Grid
 from pipeline.datasets.design import Design
+from pipeline.processes import cores
 from pipeline.runs.kinds.base import OnRound
 from pipeline.runs.workers.base import Workers
-from pipeline.runs.workers.local import cores, in_this_process, local_processes
+from pipeline.runs.workers.local import in_this_process, local_processes
 
 
 def open_workers(

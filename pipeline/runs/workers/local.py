@@ -17,13 +17,6 @@ from pipeline.runs.tasks import Outcome, Task
 from pipeline.runs.workers.base import Workers
 
 
-def cores() -> int:
-    """The cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # not on every system
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 @contextmanager
 def in_this_process(designs: Mapping[str, Design], on_round: OnRound) -> Iterator[Workers]:
     """One task at a time in this process."""

@@ -192,7 +192,7 @@ def test_methods_see_nothing_of_the_test_rows(case, monkeypatch):
     seen = []
 
     class Watching:
-        validates = False
+        validates, needs = False, None
 
         def fit(self, sample, validation, seed):
             seen.extend([sample, validation])
