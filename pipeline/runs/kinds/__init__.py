@@ -27,12 +27,10 @@ def kind_named(name: str) -> Kind:
 
 
 def kind_of(configs: Sequence[Config]) -> Kind:
-    """The kind of some runs: that of their experiment, or one that replaces it for such configs."""
+    """The kind of some runs: that of their experiment, or its alternative for such configs."""
     wanted = kind_named(configs[0].experiment.kind)
-    for name in kinds():
+    for name in wanted.alternatives:
         other = kind_named(name)
-        if other.replaces != wanted.name:
-            continue
         applies = [other.applies(config) for config in configs]
         if all(applies):
             return other

@@ -59,7 +59,7 @@ class Kind(ABC):
     axes : the groups of the configuration that tell its runs apart, besides the seed.
     folder : where its runs are stored, below the experiment's folder.
     stages : those that its runs have; ``otherwise`` says what to do for others.
-    replaces : the kind in whose place it is used for configs to which it `applies`.
+    alternatives : names of kinds that take its place for configs to which one `applies`.
     shows_rounds : whether a single run is shown round by round.
     keeps_initial : whether f_0 is stored apart, for other runs of the same task.
     in_driver : whether its runs are computed in the driver's process, because each of them uses
@@ -72,13 +72,13 @@ class Kind(ABC):
     folder: ClassVar[str] = "runs"
     stages: ClassVar[Sequence[str]] = tuple(STAGES)
     otherwise: ClassVar[str] = ""
-    replaces: ClassVar[str | None] = None
+    alternatives: ClassVar[tuple[str, ...]] = ()
     shows_rounds: ClassVar[bool] = True
     keeps_initial: ClassVar[bool] = False
     in_driver: ClassVar[bool] = False
 
     def applies(self, config: Config) -> bool:  # noqa: ARG002
-        """Whether it takes the place of the kind that it `replaces`."""
+        """Whether it takes the place of a kind of which it is an alternative."""
         return False
 
     def check(self, config: Config, library: Library) -> None:  # noqa: B027

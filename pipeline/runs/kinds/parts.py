@@ -181,7 +181,6 @@ class Parts(Kind):
     otherwise = "dataset=file reads a table whole"
     axes = ("dataset", "strategy")
     stages = ("run", "reproduce", "report", "figures", "compare")
-    replaces = "rounds"
     in_driver = True
     numerics = 1
 

@@ -173,6 +173,7 @@ class Rounds(Kind):
     name = "rounds"
     title = "rounds of Algorithm 1"
     axes = ("dataset", "strategy")
+    alternatives = ("parts",)
     keeps_initial = True
 
     def check(self, config: schema.Config, library: Library) -> None:
