@@ -31,14 +31,17 @@ def forked(work: Sequence[Callable[[], T]]) -> list[T]:
     slots = min(cores(), len(work))
     if slots < 2 or "fork" not in multiprocessing.get_all_start_methods():
         return [call() for call in work]
-    _inherited = work
-    with ProcessPoolExecutor(
-        slots,
-        mp_context=multiprocessing.get_context("fork"),
-        initializer=follow,
-        initargs=(os.getpid(),),
-    ) as pool:
-        return list(pool.map(_call, range(len(work))))
+    before, _inherited = _inherited, work
+    try:
+        with ProcessPoolExecutor(
+            slots,
+            mp_context=multiprocessing.get_context("fork"),
+            initializer=follow,
+            initargs=(os.getpid(),),
+        ) as pool:
+            return list(pool.map(_call, range(len(work))))
+    finally:
+        _inherited = before  # this process may itself be one that was forked for some work
 
 
 def _call(number: int) -> Any:

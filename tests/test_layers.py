@@ -39,10 +39,6 @@ LAZY = {
     ): "a picture's price is paid by who wants one",
     ("pipeline.boosting.engines.lightgbm", "lightgbm"): "the extra 'lightgbm'",
     ("pipeline.boosting.peers.trees", "lightgbm"): "the same",
-    (
-        "pipeline.boosting",
-        "pipeline.boosting.distributed.estimator",
-    ): "the extra 'dask'",
     ("pipeline.boosting.distributed.dask", "dask"): "the same",
     ("pipeline.boosting.distributed.dask", "distributed"): "the same",
     ("pipeline.boosting.distributed.estimator", "dask"): "the same",
@@ -54,10 +50,7 @@ LAZY = {
     ("pipeline.runs.workers.dask", "distributed"): "the extra 'dask'",
     ("pipeline.runs.workers.dask", "cloudpickle"): "the extra 'dask'",
     ("pipeline.runs.workers.dask", "dask"): "the extra 'dask'",
-    (
-        "pipeline.runs.workers.dask",
-        "pipeline.runs.strategies",
-    ): "on a worker, after it has the package",
+    ("pipeline.runs.workers.dask", "tornado.ioloop"): "the extra 'dask'",
     ("pipeline.datasets.sources", "sklearn"): "start-up: two of five datasets need it",
     ("pipeline.datasets.openml_download", "openml"): "start-up: three seconds, in a child",
     ("pipeline.datasets.openml_download", "openml.exceptions"): "the same",

@@ -53,7 +53,7 @@ def _limit(good: Path, run: list[str], size: int) -> str | None:
         "from pipeline.cli import main; main()"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, *run, "stage=report"], capture_output=True, text=True,
+        [sys.executable, "-B", "-c", code, *run, "stage=report"], capture_output=True, text=True,
         check=False,
     )  # fmt: skip
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != size
