@@ -39,7 +39,7 @@ LAZY = {
     ): "a picture's price is paid by who wants one",
     ("pipeline.boosting.engines.lightgbm", "lightgbm"): "the extra 'lightgbm'",
     ("pipeline.boosting.peers.trees", "lightgbm"): "the same",
-    ("pipeline.boosting.distributed.dask", "dask"): "the same",
+    ("pipeline.boosting.distributed.dask", "dask"): "the extra 'dask'",
     ("pipeline.boosting.distributed.dask", "distributed"): "the same",
     ("pipeline.boosting.distributed.estimator", "dask"): "the same",
     ("pipeline.boosting.distributed.estimator", "dask.array"): "the same",
