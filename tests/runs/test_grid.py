@@ -1,6 +1,7 @@
 """However a grid is spread, killed, repeated or shared, its numbers are the same bits."""
 
 import io
+import itertools
 import os
 import pickle
 import random
@@ -333,9 +334,12 @@ def test_grid_refuses_a_choice_on_its_own_axes(override, tmp_path):
 
 
 def test_grid_applies_other_overrides_to_all_its_runs(tmp_path):
-    pairs = plan(tmp_path, "dataset.test_size=0.3").pairs
-    assert {c.dataset.test_size for c in pairs.values()} == {0.3}
-    assert {(c.dataset.name, c.strategy.name) for c in pairs.values()} == set(pairs)
+    made = plan(tmp_path, "dataset.test_size=0.3")
+    assert {c.dataset.test_size for c in made.configs} == {0.3}
+    experiment = made.config.experiment
+    assert {(c.dataset.name, c.strategy.name) for c in made.configs} == set(
+        itertools.product(experiment.datasets, experiment.strategies)
+    )
 
 
 def test_command_composes_its_plan_once_and_prepares_each_dataset_once(tmp_path, monkeypatch):
