@@ -323,12 +323,5 @@ def _largest_residual(residual):
     return largest
 
 
-_COMPILED_TOGETHER = (
-    "columns", "gains", "intrinsics", "leaves", "splits", "structures", "sums", "team", "trees"
-)  # fmt: skip
-_SOURCES = [
-    Path(splitmix.__file__),
-    *(Path(__file__).with_name(f"{name}.py") for name in _COMPILED_TOGETHER),
-]
 for _entry in (grow_trees, grow_forest, grow_weighted):
-    forget_outdated(_entry, _SOURCES)
+    forget_outdated(_entry, [Path(splitmix.__file__), *Path(__file__).parent.glob("*.py")])
