@@ -5,7 +5,7 @@
     python scripts/bench.py weights   the same with sample weights, against scikit-learn
     python scripts/bench.py forest    the initial forest, against scikit-learn's
     python scripts/bench.py growth    over rows, columns, depth and trees, with a figure; memory
-    python scripts/bench.py threads   one and two threads on a large table (wall-clock)
+    python scripts/bench.py threads   one and two threads, and LightGBM's two (wall-clock)
     python scripts/bench.py grid      whole runs (f_0, 20 rounds, audits) of one seed, both engines
     python scripts/bench.py audit     error, floor, p-value and segments of 10^4 to 10^6 rows
 
@@ -211,10 +211,12 @@ def forest(names: Sequence[str]) -> None:
         )
 
 
-def made_up(n: int, d: int) -> tuple[Floats, Floats, Floats]:
-    """X (n, d), f and y − f (n,): a smooth target, a noisy f."""
+def made_up(n: int, d: int, *, noise: bool = False) -> tuple[Floats, Floats, Floats]:
+    """X (n, d), f and y − f (n,): a smooth target and a noisy f, or nothing but noise."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d))
+    if noise:
+        return X, rng.normal(size=n), rng.normal(size=n)
     y = X[:, 0] * X[:, 1] + np.sin(3 * X[:, 2]) + rng.normal(size=n)
     f = y + rng.normal(size=n)
     return X, f, y - f
@@ -319,20 +321,21 @@ def threads() -> None:
     print(
         f"wall-clock seconds of a round (100 trees of depth 3) whose X is laid out, {cpu_model()}"
     )
-    for n in (10**5, 10**6):
-        X, f, residual = made_up(n, 20)
-        fitters = [make_engine("exact", SETTINGS, k).bind(X) for k in (1, 2)]
-        results = [fitter.fit(f, residual, 0)[1] for fitter in fitters]
-        one, two = (
-            cpu_seconds(lambda t=fitter: t.fit(f, residual, 0), 8.0, 30, 3, time.perf_counter)  # type: ignore[misc] # noqa: B023
-            for fitter in fitters
-        )
-        same = "equal bits" if (results[0] == results[1]).all() else "DIFFERENT"
-        print(
-            f"{n:>9} rows x 20: one thread {one.best:6.3f} s, two {two.best:6.3f} s: "
-            f"{one.over(two)} times faster, {same}",
-            flush=True,
-        )
+    engines = (("exact", 1), ("exact", 2), ("lightgbm", 2))
+    for n in (2**16, 200_000, 10**6):
+        for noise in (False, True):
+            X, f, residual = made_up(n, 20, noise=noise)
+            fitters = [make_engine(name, SETTINGS, k).bind(X) for name, k in engines]
+            one, two, theirs = (
+                cpu_seconds(lambda t=fitter: t.fit(f, residual, 0), 8.0, 30, 1, time.perf_counter)  # type: ignore[misc] # noqa: B023
+                for fitter in fitters
+            )
+            print(
+                f"{n:>9} rows x 20, {'noise' if noise else 'signal'}: one thread {one.best:7.3f} s,"
+                f" two {two.best:7.3f} s ({one.over(two)} times faster); LightGBM, two "
+                f"{theirs.best:7.3f} s",
+                flush=True,
+            )
 
 
 def grid(names: Sequence[str], settings: Sequence[str]) -> None:

@@ -3,14 +3,20 @@
 numba stores it next to the source or in the user's cache folder, and cannot be imported where it
 can write to neither (a read-only checkout and home). Then a private folder among temporary files is
 used; ``NUMBA_CACHE_DIR`` names another.
+
+numba compiles a function again if its own file has changed, but not if a file has changed whose
+functions it calls; `forget_outdated` takes care of that.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 
 def find_cache() -> None:
@@ -21,6 +27,16 @@ def find_cache() -> None:
     home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     if not (_writable(next_to_source) or _writable(home / "numba")):
         os.environ["NUMBA_CACHE_DIR"] = _private_folder()
+
+
+def forget_outdated(entry: Any, sources: Iterable[Path]) -> None:
+    """Delete the compiled code of a numba function that is older than one of some source files."""
+    newest = max(path.stat().st_mtime for path in sources)
+    name = f"{Path(entry.py_func.__code__.co_filename).stem}.{entry.py_func.__qualname__}-*.nbi"
+    for index in Path(entry.stats.cache_path).glob(name):
+        with contextlib.suppress(OSError):
+            if index.stat().st_mtime < newest:
+                index.unlink()
 
 
 def _writable(folder: Path) -> bool:

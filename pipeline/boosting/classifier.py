@@ -48,63 +48,39 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
     _is_classifier = True
 
     def staged_decision_function(
-        self,
-        X: Any,
-        initial_prediction: ArrayLike | None = None,
-        *,
-        n_rounds: int | None = None,
+        self, X: Any, initial_prediction: ArrayLike | None = None, *, n_rounds: int | None = None
     ) -> Iterator[Floats]:
         """Yield the logits f_0(x), …, f_T(x), each (n,); T is ``n_rounds`` or `best_round_`."""
         return self._staged_scores(X, initial_prediction, n_rounds)
 
     def decision_function(
-        self,
-        X: Any,
-        initial_prediction: ArrayLike | None = None,
-        *,
-        n_rounds: int | None = None,
+        self, X: Any, initial_prediction: ArrayLike | None = None, *, n_rounds: int | None = None
     ) -> Floats:
         """Return the logits f_T(x), (n,), of the second class."""
         return self._scores(X, initial_prediction, n_rounds)
 
     def staged_predict_proba(
-        self,
-        X: Any,
-        initial_prediction: ArrayLike | None = None,
-        *,
-        n_rounds: int | None = None,
+        self, X: Any, initial_prediction: ArrayLike | None = None, *, n_rounds: int | None = None
     ) -> Iterator[Floats]:
         """Yield the probabilities of both classes after each round, each (n, 2)."""
         for f in self._staged_scores(X, initial_prediction, n_rounds):
             yield _both(sigmoid(f))
 
     def predict_proba(
-        self,
-        X: Any,
-        initial_prediction: ArrayLike | None = None,
-        *,
-        n_rounds: int | None = None,
+        self, X: Any, initial_prediction: ArrayLike | None = None, *, n_rounds: int | None = None
     ) -> Floats:
         """Return the probabilities of both classes, (n, 2)."""
         return _both(sigmoid(self._scores(X, initial_prediction, n_rounds)))
 
     def staged_predict(
-        self,
-        X: Any,
-        initial_prediction: ArrayLike | None = None,
-        *,
-        n_rounds: int | None = None,
+        self, X: Any, initial_prediction: ArrayLike | None = None, *, n_rounds: int | None = None
     ) -> Iterator[Any]:
         """Yield the more probable labels after each round, each (n,)."""
         for f in self._staged_scores(X, initial_prediction, n_rounds):
             yield self.classes_[(f > 0).astype(int)]
 
     def predict(
-        self,
-        X: Any,
-        initial_prediction: ArrayLike | None = None,
-        *,
-        n_rounds: int | None = None,
+        self, X: Any, initial_prediction: ArrayLike | None = None, *, n_rounds: int | None = None
     ) -> Any:
         """Return the more probable label of each row, (n,)."""
         check_is_fitted(self)

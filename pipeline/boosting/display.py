@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from pipeline.boosting.arrays import Floats
 from pipeline.boosting.frames import columns_of
 from pipeline.boosting.inspection import AuditResult, audit_predictions, groups_of
 from pipeline.boosting.rows import PredictedRows
@@ -34,10 +33,7 @@ class MulticalibrationDisplay:
     """
 
     def __init__(
-        self,
-        *,
-        results: Mapping[str, AuditResult],
-        curves: Mapping[tuple[str, str], pd.DataFrame],
+        self, *, results: Mapping[str, AuditResult], curves: Mapping[tuple[str, str], pd.DataFrame]
     ) -> None:
         self.results_ = dict(results)
         self.curves_ = dict(curves)
@@ -90,11 +86,10 @@ class MulticalibrationDisplay:
         }
         y_ = np.asarray(y, np.float64)
         weight = np.ones(len(y_)) if sample_weight is None else np.asarray(sample_weight, float)
-        curves = {}
+        binary, curves = bool(np.isin(y_, (0, 1)).all()), {}
         for name, f in named.items():
-            rows = PredictedRows(
-                y=y_, f=np.asarray(f, np.float64), weights=weight, binary=_is_zero_or_one(y_)
-            )
+            f_ = np.asarray(f, np.float64)
+            rows = PredictedRows(y=y_, f=f_, weights=weight, binary=binary)
             curves[name, OVERALL] = _curve(rows, np.arange(len(y_)), n_bins)
             for group, inside in _members(groups, X, len(y_)):
                 curves[name, group] = _curve(rows, inside, n_bins)
@@ -169,10 +164,6 @@ def _members(groups: Any, X: Any, n: int) -> list[tuple[str, np.ndarray]]:
         for g in groups_of(groups, columns_of(X), n)
         for k, level in enumerate(g.levels)
     ]
-
-
-def _is_zero_or_one(y: Floats) -> bool:
-    return bool(np.isin(y, (0, 1)).all())
 
 
 def _literal(label: str) -> str:

@@ -30,12 +30,7 @@ from pipeline.boosting.folds import Splits, folds, single_split
 from pipeline.boosting.frames import columns_of
 from pipeline.boosting.initial_predictor import FittedInitial, InitialPredictor
 from pipeline.boosting.losses import Loss
-from pipeline.boosting.parameters import (
-    check_parameters,
-    check_weights,
-    n_threads_of,
-    seed_of,
-)
+from pipeline.boosting.parameters import check_parameters, check_weights, n_threads_of, seed_of
 from pipeline.boosting.rescaling import Rescaling
 from pipeline.boosting.rows import TrainingRows
 from pipeline.boosting.stopping import CAUTION, CAUTION_OF_ONE, Choice, choose, judge_of
@@ -276,7 +271,7 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         n_threads, categorical = n_threads_of(self.n_jobs), self.encoding_.categorical
         engine = make_engine(self.engine, trees, n_threads, categorical)
         rescaling = self._loss.rescaling(self.rescaling)
-        return BoostingSettings(self._loss, engine, trees, self.eta, rescaling, seed)
+        return BoostingSettings(self._loss, engine, self.eta, rescaling, seed)
 
     def _set_fitted(self, fit: BoostingFit, choice: Choice) -> Self:
         return self._set_rounds(fit.initial.predictor, fit.rounds, fit.losses, choice)

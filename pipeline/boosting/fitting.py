@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pipeline.boosting.algorithm import Round, Step, advance, boost, round_seed
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines import Engine, TreeSettings
+from pipeline.boosting.engines import Engine
 from pipeline.boosting.initial_predictor import FittedInitial
 from pipeline.boosting.losses import Loss
 from pipeline.boosting.rescaling import Rescaling
@@ -20,7 +20,6 @@ class BoostingSettings:
 
     loss: Loss
     engine: Engine
-    trees: TreeSettings
     eta: float
     rescaling: Rescaling
     seed: int
@@ -53,7 +52,7 @@ class BoostingFit:
             settings.eta,
             settings.rescaling,
             lambda t, f, _: settings.loss.fit(
-                fitter, settings.trees, rows.y, f, round_seed(settings.seed, t), rows.weights
+                fitter, rows.y, f, round_seed(settings.seed, t), rows.weights
             ),
             rows.weights,
         ):

@@ -16,13 +16,7 @@ from pipeline.boosting.encoding import design_of
 from pipeline.boosting.frames import Column, Levels, columns_of
 from pipeline.boosting.parameters import seed_of
 from pipeline.boosting.rows import PredictedRows
-from pipeline.boosting.segments import (
-    COLUMNS,
-    bin_columns,
-    find_segments,
-    holm,
-    measure,
-)
+from pipeline.boosting.segments import COLUMNS, bin_columns, find_segments, holm, measure
 
 MANY_FLIPS, FEW_FLIPS = 999, 99
 MANY_UP_TO = 20_000  # rows

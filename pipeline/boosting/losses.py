@@ -9,7 +9,7 @@ import numpy as np
 from typing_extensions import override
 
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines.base import Ensemble, Fitter, TreeSettings
+from pipeline.boosting.engines.base import Ensemble, Fitter
 from pipeline.boosting.logloss import LogLossAdaptive, fit_ensemble, log_losses, logit, sigmoid
 from pipeline.boosting.rescaling import Adaptive, Rescaling, resolve
 
@@ -43,13 +43,7 @@ class Loss(Protocol):
         ...
 
     def fit(
-        self,
-        fitter: Fitter,
-        settings: TreeSettings,
-        y: Floats,
-        f: Floats,
-        seed: int,
-        weights: Floats | None,
+        self, fitter: Fitter, y: Floats, f: Floats, seed: int, weights: Floats | None
     ) -> tuple[Ensemble, Floats]:
         """Fit a round's ensemble on (X, f); return it and its values on these rows."""
         ...
@@ -81,13 +75,7 @@ class SquaredLoss(Loss):
 
     @override
     def fit(
-        self,
-        fitter: Fitter,
-        settings: TreeSettings,
-        y: Floats,
-        f: Floats,
-        seed: int,
-        weights: Floats | None,
+        self, fitter: Fitter, y: Floats, f: Floats, seed: int, weights: Floats | None
     ) -> tuple[Ensemble, Floats]:
         return fitter.fit(f, y - f, seed)
 
@@ -122,12 +110,6 @@ class LogLoss(Loss):
 
     @override
     def fit(
-        self,
-        fitter: Fitter,
-        settings: TreeSettings,
-        y: Floats,
-        f: Floats,
-        seed: int,
-        weights: Floats | None,
+        self, fitter: Fitter, y: Floats, f: Floats, seed: int, weights: Floats | None
     ) -> tuple[Ensemble, Floats]:
-        return fit_ensemble(fitter, y, f, settings, seed, weights)
+        return fit_ensemble(fitter, y, f, seed, weights)

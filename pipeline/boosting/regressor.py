@@ -74,9 +74,9 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
         histograms, for tables of many rows, with missing cells and categories left to LightGBM.
         "lightgbm_lossless" has a bin for every value and grows the exact trees.
     n_jobs : int or None, default=None
-        Threads for the paper's forest and for the exact engine's rounds on a large table without
-        weights, as in scikit-learn, but not more than there are cores; the result does not depend
-        on it.
+        The number of threads of the initial forest, of LightGBM, and of the exact engine on a large
+        table without weights: as in scikit-learn, but at most one per core. The result does not
+        depend on it.
     random_state : int, RandomState or None, default=None
         The seed of the initial forest, folds, samples and ties between equally good splits.
     verbose : int, default=0
@@ -105,11 +105,7 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
     _is_classifier = False
 
     def staged_predict(
-        self,
-        X: Any,
-        initial_prediction: ArrayLike | None = None,
-        *,
-        n_rounds: int | None = None,
+        self, X: Any, initial_prediction: ArrayLike | None = None, *, n_rounds: int | None = None
     ) -> Iterator[Floats]:
         """Yield the predictions f_0(x), …, f_T(x), each (n,), for the rows of X (n, d).
 
@@ -118,11 +114,7 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
         return self._staged_scores(X, initial_prediction, n_rounds)
 
     def predict(
-        self,
-        X: Any,
-        initial_prediction: ArrayLike | None = None,
-        *,
-        n_rounds: int | None = None,
+        self, X: Any, initial_prediction: ArrayLike | None = None, *, n_rounds: int | None = None
     ) -> Floats:
         """Return the predictions f_T(x), (n,), for the rows of X (n, d); see `staged_predict`."""
         return self._scores(X, initial_prediction, n_rounds)

@@ -1,7 +1,7 @@
 """splitmix64 (Steele, Lea and Flood, 2014) for compiled code: a hash of an integer.
 
-Inlined by numba, so that a caller's own compiler options hold inside. (A caller's compiled cache
-does not see this file change: `make clean` after changing it.)
+Inlined by numba, so that a caller's own compiler options hold inside. (The audit's compiled code is
+not compiled again when this file changes: `make clean` after changing it.)
 """
 
 import numpy as np

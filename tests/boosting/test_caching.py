@@ -1,5 +1,6 @@
-"""Compiled code finds a place."""
+"""Compiled code finds a place, and is compiled again where its sources have changed."""
 
+import importlib.util
 import os
 
 from pipeline.boosting import caching
@@ -31,3 +32,22 @@ def test_choice_of_the_user_and_writable_places_are_left_alone(monkeypatch, tmp_
     monkeypatch.delenv("NUMBA_CACHE_DIR")
     caching.find_cache()
     assert "NUMBA_CACHE_DIR" not in os.environ  # this checkout can be written to
+
+
+def test_code_that_is_older_than_a_source_is_compiled_again(monkeypatch, tmp_path):
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path / "cache"))
+    path, called = tmp_path / "entry.py", tmp_path / "called.py"
+    path.write_text("from numba import njit\n@njit(cache=True)\ndef one():\n    return 1\n")
+    called.write_text("")
+    spec = importlib.util.spec_from_file_location("entry", path)
+    entry = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(entry)
+    assert entry.one() == 1
+    (index,) = (tmp_path / "cache").rglob("*.nbi")
+    compiled = index.stat().st_mtime
+    os.utime(called, (compiled - 9, compiled - 9))
+    caching.forget_outdated(entry.one, [called])
+    assert index.exists()
+    os.utime(called, (compiled + 9, compiled + 9))
+    caching.forget_outdated(entry.one, [called])
+    assert not index.exists()

@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.boosting.arrays import Flags, Floats
-from pipeline.boosting.audit.estimates import (
-    Leaves,
-    Moments,
-    Reading,
-    error_of,
-    signed_root,
-)
+from pipeline.boosting.audit.estimates import Leaves, Reading, error_of, mean_square, signed_root
 from pipeline.boosting.audit.significance import FLIPS, significance
 from pipeline.boosting.audit.trees import (
     MAX_DEPTH,
@@ -157,20 +151,20 @@ class Auditor:
         residual = weight * (y - prediction)
         labels = self._empty_labels()
         sums, counts = self._draw_trees(prediction, residual, labels)
-        moments = Moments.of(sums, residual, weight)
+        # In the letters of `estimates`:
+        T, Q, W = mean_square(sums), float(np.square(residual).sum()), float(weight.sum())
+        pairs = W**2 - float(np.square(weight).sum())
         p_value = error = np.nan
-        if n_flips and moments.pairs > 0:
-            p_value, error = significance(
-                labels, sums, residual, moments.pairs, self._seed, n_flips
-            )
+        if n_flips and pairs > 0:
+            p_value, error = significance(labels, sums, residual, pairs, self._seed, n_flips)
         return Assessment(
             n=self.n,
-            mce=moments.plug_in,
-            floor=moments.floor,
-            debiased_square=moments.debiased_square,
+            mce=float(np.sqrt(T)) / W,
+            floor=float(np.sqrt(Q)) / W,
+            debiased_square=(T - Q) / pairs if pairs > 0 else np.nan,
             standard_error=error,
             p_value=p_value,
-            leaves=Leaves(sums, counts, moments.W, self._seed),
+            leaves=Leaves(sums, counts, W, self._seed),
         )
 
     def _empty_labels(self) -> Labels:

@@ -71,45 +71,6 @@ class Leaves:
     squares: Floats | None = None
 
 
-@dataclass(frozen=True)
-class Moments:
-    """The sums of an audit by leaf indicators, in the letters of the module's text.
-
-    pairs : W² − Σ w_i².
-    """
-
-    T: float
-    Q: float
-    W: float
-    pairs: float
-
-    @classmethod
-    def of(cls, sums: Floats, residual: Floats, weight: Floats) -> Moments:
-        """From leaf sums (n_trees, 2 ** depth), weighted residuals (n,) and weights (n,)."""
-        W = float(weight.sum())
-        return cls(
-            T=mean_square(sums),
-            Q=float(np.square(residual).sum()),
-            W=W,
-            pairs=W**2 - float(np.square(weight).sum()),
-        )
-
-    @property
-    def plug_in(self) -> float:
-        """The plug-in error √T / W."""
-        return float(np.sqrt(self.T)) / self.W
-
-    @property
-    def floor(self) -> float:
-        """Its noise floor √Q / W."""
-        return float(np.sqrt(self.Q)) / self.W
-
-    @property
-    def debiased_square(self) -> float:
-        """The unbiased estimate of the squared error; NaN for a single row."""
-        return (self.T - self.Q) / self.pairs if self.pairs > 0 else np.nan
-
-
 def mean_square(sums: Floats) -> float:
     """Return T, the mean over trees of Σ_k S_k²."""
     return float(np.square(sums).sum(axis=1).mean())

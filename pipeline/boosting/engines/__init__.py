@@ -32,12 +32,4 @@ def make_engine(
     return ENGINES[name](settings, n_threads)
 
 
-__all__ = [
-    "ENGINES",
-    "NATIVE",
-    "Engine",
-    "Ensemble",
-    "Fitter",
-    "TreeSettings",
-    "make_engine",
-]
+__all__ = ["ENGINES", "NATIVE", "Engine", "Ensemble", "Fitter", "TreeSettings", "make_engine"]

@@ -61,7 +61,9 @@ class Grower(Protocol):
 
 
 class Fitter(Protocol):
-    """An engine bound to training rows."""
+    """An engine bound to training rows; ``settings`` are the parameters of its ensembles."""
+
+    settings: TreeSettings
 
     def grower(self, f: Floats, seed: int) -> Grower:
         """Start a round on (X, f) whose leaf values the caller chooses."""

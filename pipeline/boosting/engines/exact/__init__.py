@@ -1,8 +1,8 @@
 """``engine="exact"``: scikit-learn's gradient-boosted trees from a compiled kernel.
 
-- `columns`: how the features of a split are laid out, once per split;
-- `kernel`: how 100 trees are grown on that layout, and why the result is exact;
-- `engine`: the two behind the engine interface.
+- `columns` and `tables`: how a training matrix is laid out, once, and a round's f added to it;
+- `kernel`: how trees are grown on that layout, and why the result is exact;
+- `engine`: both with the interface of an engine; `forest`: a random forest.
 """
 
 from pipeline.boosting.engines.exact.engine import ExactEngine, ExactEnsemble

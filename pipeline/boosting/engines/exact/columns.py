@@ -33,12 +33,11 @@ Rows = NDArray[np.uint32]
 Bins = NDArray[np.uint16]
 Codes = NDArray[np.uint16] | NDArray[np.uint32]
 
-# scikit-learn's: closer values count as equal. (Compiled into the kernel, whose cache does not see
-# this file change: `make clean` after changing it.)
+# scikit-learn's: closer values count as equal.
 FEATURE_THRESHOLD = np.float32(1e-7)
 COARSE_LIMIT = 256
 BUNDLE_LIMIT = 255
-GROUP_BINS = 128  # the kernel looks at so many bins at once
+GROUP_BINS = 128  # about how many bins the kernel tests at once
 MAX_ROWS = 2**24 - 1  # the kernel packs a row count and a sum into one float64
 
 
@@ -54,8 +53,8 @@ class Blocks:
     starts: Ints
 
     @classmethod
-    def nothing(cls) -> Blocks:
-        """The blocks of no rows."""
+    def empty(cls) -> Blocks:
+        """Return the blocks of no rows."""
         return cls(np.empty(0, np.uint32), np.empty(0, np.float32), np.zeros(1, np.int64))
 
     @property
@@ -73,10 +72,11 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Column:
-    """A column whose bins have no number yet among those of all columns.
+    """A column whose bins are not yet numbered together with those of all columns.
 
     bins : (n,) the bin of every row, from 0.
-    feature, low, high : (width,) as in `Layout`; where they mean nothing, −1 and 0.
+    feature, low, high : (width,) as ``bin_feature``, ``bin_low`` and ``bin_high`` of `Layout`;
+        −1, 0 and 0 where they are not used.
     """
 
     bins: Bins
@@ -86,9 +86,9 @@ class Column:
 
     @classmethod
     def plain(cls, bins: Bins, width: int) -> Column:
-        """A column whose bins need no explanation."""
-        nothing = np.zeros(width, np.float32)
-        return cls(bins, np.full(width, -1, np.int64), nothing, nothing)
+        """Return a column that needs none of feature, low and high."""
+        zeros = np.zeros(width, np.float32)
+        return cls(bins, np.full(width, -1, np.int64), zeros, zeros)
 
 
 @dataclass(frozen=True)
@@ -96,18 +96,18 @@ class Layout:
     """A prepared training matrix; see the module's text. Nothing in it changes after `prepare`.
 
     features : (d, n) float32 values, one row per feature.
-    codes : (n, w) twice the bin of a row in each column, f's still empty (twice, because the
-        kernel keeps two numbers per bin).
+    codes : (n, w) twice the bin of a row in each column (twice, because the kernel keeps two
+        numbers per bin); f's column is not filled yet.
     first_bin : (w + 1,) the first bin of each column.
-    groups : (g + 1,) the first column of each group of about `GROUP_BINS` bins; last, w.
+    groups : (g + 1,) the first column of each group of about `GROUP_BINS` bins, and w at the end.
     fine_features, coarse_features : the feature behind each such column.
-    bin_feature, bin_low, bin_high : for a bundle's bin its feature and its two values; for a coarse
-        column's bin its value in ``bin_low``.
+    bin_feature, bin_low, bin_high : of a bundle's bin, its feature and its two values; of a coarse
+        column's bin, its value in ``bin_low``.
     order, values : (n_fine, n) sorted rows and values of the fine columns without f.
     block_start, block_end : (fine bins,) the place of each fine bin in ``order``, without f.
     divisible : (fine bins,) whether the bin has more than one value, without f.
     n_blocks : about how many blocks a fine column has.
-    f_width : how many bins are set aside for f; 0 if it has no column.
+    f_width : how many bins are reserved for f; 0 if it has no column.
     """
 
     features: Float32s
@@ -129,12 +129,12 @@ class Layout:
 
     @property
     def n_fine(self) -> int:
-        """Fine columns, f not counted; it is also f's place among the columns."""
+        """The number of fine columns without f, which is also the column of f."""
         return len(self.fine_features)
 
 
 def prepare(X: Floats, *, with_f: bool = True) -> Layout:
-    """Lay out a finite training matrix X (n, d), with a place for f or without."""
+    """Lay out a finite training matrix X (n, d), with a column for f or without."""
     n = len(X)
     if n > MAX_ROWS:
         raise ValueError(
@@ -181,7 +181,7 @@ def prepare(X: Floats, *, with_f: bool = True) -> Layout:
 
 
 def as_float32(values: Floats, name: str) -> Float32s:
-    """What scikit-learn's trees see of ``values``; raises where that is not finite."""
+    """Return ``values`` in the precision of scikit-learn's trees; raise if that is not finite."""
     with np.errstate(over="ignore"):
         narrow = values.astype(np.float32, order="C")
     if not np.isfinite(narrow).all():
@@ -192,8 +192,8 @@ def as_float32(values: Floats, name: str) -> Float32s:
 def cut(column: Float32s, n_blocks: int) -> Blocks:
     """Sort a feature (n,) and cut it into about ``n_blocks`` blocks, at most `most_blocks`.
 
-    A block ends before it would grow beyond its share of the rows, so that a heavily tied value
-    stands alone.
+    A block ends before it would exceed its share of the rows, so that a value of many rows has a
+    block of its own.
     """
     order, values = np.empty(len(column), np.uint32), np.empty_like(column)
     _sort(column, order, values)
@@ -201,7 +201,7 @@ def cut(column: Float32s, n_blocks: int) -> Blocks:
 
 
 def most_blocks(n: int, n_blocks: int) -> int:
-    """The most blocks that `cut` makes of n rows: two neighbours exceed a share."""
+    """Return the largest number of blocks of n rows: two neighbours together exceed a share."""
     return 2 * int(_n_shares(n, *_shares(n, n_blocks))) + 2
 
 
@@ -210,15 +210,15 @@ def _cut_sorted(order: Rows, values: Float32s, n_blocks: int) -> Blocks:
 
 
 def _shares(n: int, n_blocks: int) -> tuple[int, float]:
-    """The least share of a block, and what the root of its distance from the ends is worth."""
+    """Return the smallest share, and a factor for the root of a block's distance to the ends."""
     return max(n // (4 * n_blocks), 1), 4.0 * np.sqrt(n / 2.0) / n_blocks
 
 
 @dataclass(frozen=True)
 class Kinds:
-    """The features that are fine, coarse (with their values) and two-valued; not constant ones.
+    """The features that are fine, coarse (with their values) and two-valued, without constant ones.
 
-    order, values : (d, n) sorted rows and values of the fine features, then nothing of interest.
+    order, values : (d, n) sorted rows and values of the fine features; later entries are unused.
     """
 
     fine: list[int]
@@ -231,7 +231,7 @@ class Kinds:
 def _kinds(features: Float32s) -> Kinds:
     kinds = Kinds([], [], [], np.empty(features.shape, np.uint32), np.empty_like(features))
     for j, column in enumerate(features):
-        # Written where the next fine feature belongs; if it is none, the next one takes the place.
+        # This is the place of the next fine feature; if this one is not fine, it is overwritten.
         values = kinds.values[len(kinds.fine)]
         _sort(column, kinds.order[len(kinds.fine)], values)
         if values[-1] <= values[0] + FEATURE_THRESHOLD:
@@ -249,13 +249,13 @@ def _kinds(features: Float32s) -> Kinds:
 
 
 def _coarse_column(values: Float32s, levels: Float32s) -> Column:
-    """A bin for every value."""
+    """Return a column with a bin for every value."""
     column = Column.plain(np.searchsorted(levels, values).astype(np.uint16), len(levels))
     return replace(column, low=levels)
 
 
 def _bundle_column(features: Float32s, bundle: list[int]) -> Column:
-    """A bin for the rows with each feature's upper value, and a last one for all others."""
+    """Return a column with a bin for each feature's upper value, and one for all other rows."""
     some = features[bundle]
     low, high = some.min(axis=1), some.max(axis=1)
     bins = np.full(features.shape[1], len(bundle), np.uint16)
@@ -305,7 +305,7 @@ def _block_starts(values, least, factor):
 
 @njit(cache=True, nogil=True)
 def _share(start, n, least, factor):
-    """How many rows a block may have that starts at a place among n."""
+    """Return how many rows a block may have that starts at a given one of n rows."""
     return max(least, np.int64(factor * np.sqrt(min(start, n - start))))
 
 
@@ -320,7 +320,7 @@ def _n_shares(n, least, factor):
 
 @njit(cache=True, nogil=True)
 def _sort(column, order, values):
-    """The rows of a float32 column in the order of their values, and the values.
+    """Fill the rows of a float32 column in the order of their values, and the values.
 
     A radix sort: stable, so that ties have the same order on every machine, and in linear time.
     """
@@ -353,7 +353,7 @@ def _sort(column, order, values):
 
 @njit(cache=True, nogil=True)
 def _ascending(key):
-    """A float32's bits as an integer that grows with the float (−0 as 0)."""
+    """Map a float32's bits to an integer in the same order (−0 as 0)."""
     if key == np.uint32(0x80000000):
         key = np.uint32(0)
     return ~key if key >> np.uint32(31) else key | np.uint32(0x80000000)

@@ -1,4 +1,4 @@
-"""The exact kernel behind the engine interface."""
+"""The exact kernel with the interface of an engine."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ from pipeline.boosting.engines.base import (
 )
 from pipeline.boosting.engines.exact import kernel
 from pipeline.boosting.engines.exact.columns import Layout, as_float32, prepare
+from pipeline.boosting.engines.exact.structures import Rules, Table, team_for
 from pipeline.boosting.engines.exact.tables import with_f
 from pipeline.boosting.engines.exact.team import Team
 from pipeline.boosting.engines.exact.trees import Trees, find_leaves, predict
 from pipeline.boosting.splitmix import GOLDEN_GAMMA
 
-MAX_DEPTH = 12  # a tree is stored whole, 2^depth leaves
+MAX_DEPTH = 12  # a tree is stored as a complete one, with 2^depth leaves
 LARGEST_RESIDUAL = 1e140  # sums of squares stay finite
-WORTH_A_TEAM = 2**16  # rows from which on threads gain more by sharing than they lose by waiting
-SAMPLES_BYTES = 2**25  # how much memory the samples of a batch of trees may take
+WORTH_A_TEAM = 2**16  # rows from which on several threads are faster than one
+SAMPLES_BYTES = 2**25  # memory for the samples of a batch of trees
 
 _NO_SAMPLES = np.empty((0, 0), np.uint8)
 
 
 @dataclass(frozen=True)
 class ExactEnsemble(Ensemble):
-    """Fitted trees over (x, f); ``start`` is the mean of the residuals they were fitted to."""
+    """Fitted trees over (x, f); ``start`` is the mean of the residuals that they were fitted to."""
 
     trees: Trees
-    n_features: int  # f not counted
+    n_features: int  # without f
     start: float
     learning_rate: float
 
@@ -62,7 +63,7 @@ class ExactEnsemble(Ensemble):
 class ExactGrower(Grower):
     """Grows the kernel's trees one at a time."""
 
-    table: kernel.Table
+    table: Table
     settings: TreeSettings
     seed: int
     n_threads: int = 1
@@ -95,7 +96,7 @@ class ExactGrower(Grower):
 
 @dataclass(frozen=True)
 class ExactFitter(Fitter):
-    """A prepared training matrix; every round adds its f."""
+    """A prepared training matrix, to which every round adds its f."""
 
     layout: Layout
     settings: TreeSettings
@@ -124,16 +125,16 @@ class ExactFitter(Fitter):
 
 @dataclass(frozen=True)
 class ExactEngine(Engine):
-    """``engine="exact"``; a large table is fitted by ``n_threads`` threads, to the same bits.
+    """``engine="exact"``; ``n_threads`` threads fit a large table, to the same bits.
 
-    (With weights or samples of rows, by one.)
+    (With weights or samples of rows, one thread does.)
     """
 
     settings: TreeSettings
     n_threads: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse what it cannot grow."""
+        """Check the depth."""
         check_depth(self.settings.max_depth)
 
     @override
@@ -143,13 +144,13 @@ class ExactEngine(Engine):
 
 
 def grow(
-    table: kernel.Table, residual: Floats, settings: TreeSettings, seed: int, n_threads: int
+    table: Table, residual: Floats, settings: TreeSettings, seed: int, n_threads: int
 ) -> Trees:
-    """Grow trees to residual (n,), which is left with what remains of it."""
+    """Fit trees to residual (n,), which becomes what remains of it."""
     n_trees, depth, rate = settings.n_trees, settings.max_depth, settings.learning_rate
     members: list[Team | None] = [None]
     if n_threads > 1 and len(residual) >= WORTH_A_TEAM:
-        members = [*kernel.team_for(table, n_threads, depth)]
+        members = [*team_for(table, n_threads, depth)]
     filled = [Trees.empty(n_trees, depth) for _ in members]
 
     rules = rules_of(table, settings)
@@ -160,14 +161,14 @@ def grow(
     if len(members) == 1:
         work(members[0], filled[0])
     else:
-        _all_or_none([partial(work, *pair) for pair in zip(members, filled, strict=True)])
+        _run_together([partial(work, *pair) for pair in zip(members, filled, strict=True)])
     return filled[0]
 
 
 def grow_weighted(
-    table: kernel.Table, residual: Floats, mass: Floats, settings: TreeSettings, seed: int
+    table: Table, residual: Floats, mass: Floats, settings: TreeSettings, seed: int
 ) -> Trees:
-    """The same for rows with masses (n,), each tree from its own sample of them."""
+    """Fit trees to rows with masses (n,), each to its own sample of the rows."""
     n, n_trees, rules = len(residual), settings.n_trees, rules_of(table, settings)
     trees = Trees.empty(n_trees, settings.max_depth)
     seeds = np.uint64(seed) + GOLDEN_GAMMA * np.arange(1, n_trees + 1, dtype=np.uint64)
@@ -185,43 +186,43 @@ def grow_weighted(
     return trees
 
 
-def rules_of(table: kernel.Table, settings: TreeSettings) -> kernel.Rules:
-    """What the settings mean for the splits of a table."""
+def rules_of(table: Table, settings: TreeSettings) -> Rules:
+    """Return the rules of splits of a table that the settings describe."""
     n_features = len(table.features) + (len(table.f) > 0)
     n_tried = max(1, int(settings.max_features * n_features))
-    return kernel.Rules(float(settings.min_samples_leaf), n_tried)
+    return Rules(float(settings.min_samples_leaf), n_tried)
 
 
 def relative(weights: Floats) -> Floats:
-    """Weights as masses, which are at most 1."""
+    """Return weights as masses, which are at most 1."""
     return weights / weights.max()
 
 
-def _all_or_none(works: Sequence[Callable[[], None]]) -> None:
-    """Do works that wait for each other, each in a thread.
+def _run_together(works: Sequence[Callable[[], None]]) -> None:
+    """Run functions that wait for each other, each in a thread.
 
-    None begins before all threads are there: where Ctrl-C or a lack of threads comes between, none
-    waits for another that never comes.
+    None begins before all threads have started: if Ctrl-C or a lack of threads prevents one from
+    starting, no other waits for it.
     """
-    go = threading.Event()
-    complete: list[bool] = []
+    begin = threading.Event()
+    all_started: list[bool] = []
     failures: list[Exception] = []
 
-    def enter(work: Callable[[], None]) -> None:
-        go.wait()
-        if complete:
+    def run(work: Callable[[], None]) -> None:
+        begin.wait()
+        if all_started:
             try:
                 work()
             except Exception as error:
                 failures.append(error)
 
-    threads = [threading.Thread(target=enter, args=(work,), daemon=True) for work in works]
+    threads = [threading.Thread(target=run, args=(work,), daemon=True) for work in works]
     try:
         for thread in threads:
             thread.start()
-        complete.append(True)
+        all_started.append(True)
     finally:
-        go.set()
+        begin.set()
     for thread in threads:
         thread.join()
     if failures:
@@ -229,13 +230,13 @@ def _all_or_none(works: Sequence[Callable[[], None]]) -> None:
 
 
 def check_depth(max_depth: int) -> None:
-    """Refuse trees that cannot be stored whole."""
+    """Raise ValueError for a depth that is too large to store complete trees."""
     if not 1 <= max_depth <= MAX_DEPTH:
         raise ValueError(f"max_depth={max_depth}: must be from 1 to {MAX_DEPTH} for engine='exact'")
 
 
 def check_finite(values: Floats, n: int, name: str, largest: float) -> None:
-    """Compiled code trusts its inputs."""
+    """Raise ValueError for values that compiled code cannot handle."""
     if values.shape != (n,):
         raise ValueError(f"{name}: has shape {values.shape} instead of ({n},)")
     if not np.abs(values).max() < largest:  # a NaN compares false

@@ -36,11 +36,11 @@ class ExactForest:
     mean: float
 
     def predict(self, X: Floats) -> Floats:
-        """The mean of the trees, (n,)."""
+        """Return the mean of the trees, (n,)."""
         return self._sum(X, self.trees, 1.0 / len(self.trees.value))
 
     def predict_tree(self, X: Floats, tree: int) -> Floats:
-        """One tree's values, (n,)."""
+        """Return one tree's values, (n,)."""
         return self._sum(X, self.trees.some(slice(tree, tree + 1)), 1.0)
 
     def _sum(self, X: Floats, trees: Trees, share: float) -> Floats:
@@ -52,9 +52,9 @@ class ExactForest:
 
 
 def bootstrap(random_states: Sequence[int], n: int) -> Draws:
-    """How often each of n rows is in the sample that scikit-learn draws for each tree, (trees, n).
+    """Return how often each of n rows is in the sample that scikit-learn draws for each tree.
 
-    (Seeding a generator anew is 30 times faster than making one.)
+    (Seeding a generator again is 30 times faster than creating one.)
     """
     random, draws = np.random.RandomState(0), np.empty((len(random_states), n), np.uint8)
     for tree, state in enumerate(random_states):
@@ -71,7 +71,7 @@ def grow_forest(
     n_threads: int = 1,
     weights: Floats | None = None,
 ) -> ExactForest:
-    """Grow a tree per random state, each to its own bootstrap sample of X (n, d) and y (n,).
+    """Grow a tree per random state, each on its own bootstrap sample of X (n, d) and y (n,).
 
     A random state draws the sample and decides ties between features. A row counts as often as it
     was drawn, times its weight (n,).

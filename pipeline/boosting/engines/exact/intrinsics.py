@@ -1,7 +1,4 @@
-"""Machine instructions that numba has no name for.
-
-(The kernel's compiled cache does not see this file change: `make clean` after changing it.)
-"""
+"""Machine instructions that numba does not offer."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from numba.extending import intrinsic
 def add_pair(typing_context: Any, array: Any, at: Any, first: Any, second: Any) -> tuple[Any, Any]:
     """Add ``first`` to ``array[at]`` and ``second`` to ``array[at + 1]``, float64, as one vector.
 
-    One load, addition and store instead of two each: numba's compiler does not find such pairs.
+    This takes one load, addition and store instead of two each.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -35,7 +32,7 @@ def add_pair(typing_context: Any, array: Any, at: Any, first: Any, second: Any) 
 
 @intrinsic
 def prefetch(typing_context: Any, array: Any, at: Any) -> tuple[Any, Any]:
-    """Ask for the cache line of the ``at``-th element of a contiguous array, to be read soon.
+    """Prefetch the cache line of the ``at``-th element of a contiguous array.
 
     The address need not be valid.
     """
@@ -54,8 +51,8 @@ def prefetch(typing_context: Any, array: Any, at: Any) -> tuple[Any, Any]:
 
 
 @intrinsic
-def fetch_add(typing_context: Any, array: Any, at: Any, value: Any) -> tuple[Any, Any]:
-    """Add to ``array[at]``, int64, whoever else does at the same time; gives what was there."""
+def atomic_add(typing_context: Any, array: Any, at: Any, value: Any) -> tuple[Any, Any]:
+    """Add to ``array[at]``, int64, atomically; return the value before."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = _address(context, builder, signature, arguments, arguments[1])
@@ -65,8 +62,8 @@ def fetch_add(typing_context: Any, array: Any, at: Any, value: Any) -> tuple[Any
 
 
 @intrinsic
-def look_at(typing_context: Any, array: Any, at: Any) -> tuple[Any, Any]:
-    """``array[at]``, int64, as it is now, and all that was written before it became that."""
+def atomic_load(typing_context: Any, array: Any, at: Any) -> tuple[Any, Any]:
+    """Return ``array[at]``, int64; what was written before that value is then visible, too."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = _address(context, builder, signature, arguments, arguments[1])

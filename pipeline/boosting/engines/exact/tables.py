@@ -1,36 +1,36 @@
-"""A prepared matrix as the flat arrays of compiled code, with a round's f or without."""
+"""A prepared matrix as flat arrays for compiled code, with a round's f or without."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from pipeline.boosting.arrays import Float32s, Floats
-from pipeline.boosting.engines.exact import kernel
 from pipeline.boosting.engines.exact.columns import Blocks, Codes, Layout, as_float32, cut
+from pipeline.boosting.engines.exact.structures import Table
 
 
-def with_f(layout: Layout, f: Floats) -> kernel.Table:
-    """The layout with the column of f (n,) sorted, cut and coded."""
+def with_f(layout: Layout, f: Floats) -> Table:
+    """Return the layout with the column of f (n,) sorted, cut and coded."""
     n = layout.features.shape[1]
     if f.shape != (n,):
         raise ValueError(f"f: has shape {f.shape} instead of ({n},)")
     values = as_float32(f, "f")
     blocks = cut(values, layout.n_blocks)
-    place = layout.n_fine
+    column = layout.n_fine
     codes = layout.codes.copy()
-    codes[:, place] = 2 * (layout.first_bin[place] + blocks.bins)
+    codes[:, column] = 2 * (layout.first_bin[column] + blocks.bins)
     return _table(layout, codes, values, blocks)
 
 
-def without_f(layout: Layout) -> kernel.Table:
-    """The layout as it is, for trees over x alone."""
-    return _table(layout, layout.codes, np.empty(0, np.float32), Blocks.nothing())
+def without_f(layout: Layout) -> Table:
+    """Return the layout as it is, for trees over x alone."""
+    return _table(layout, layout.codes, np.empty(0, np.float32), Blocks.empty())
 
 
-def _table(layout: Layout, codes: Codes, f: Float32s, blocks: Blocks) -> kernel.Table:
+def _table(layout: Layout, codes: Codes, f: Float32s, blocks: Blocks) -> Table:
     n_fine = layout.n_fine + (layout.f_width > 0)
-    unused = np.full(layout.f_width - len(blocks.starts) + 1, len(f))  # empty, behind all rows
-    return kernel.Table(
+    unused = np.full(layout.f_width - len(blocks.starts) + 1, len(f))  # empty blocks after all rows
+    return Table(
         features=layout.features,
         f=f,
         codes=codes,

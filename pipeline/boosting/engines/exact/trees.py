@@ -1,4 +1,4 @@
-"""Trees as arrays, and what they say of rows."""
+"""Trees as arrays, and their predictions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _INNER: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 class Trees(NamedTuple):
     """Complete binary trees in heap order: node k's children are 2k + 1 and 2k + 2.
 
-    A row goes left where its feature is at most the threshold. Nodes below a leaf send everything
-    left, and the leaf's value stands at the left-most place of the last level.
+    A row goes left where its feature is at most the threshold. Nodes below a leaf send all rows to
+    the left, and the leaf's value is that of its left-most descendant in the last level.
 
     feature, threshold : (n_trees, 2^depth − 1);  value : (n_trees, 2^depth).
-    gain : (n_trees, 2^depth − 1) by how much each split reduces the sum of squares, 0 for no split.
+    gain : (n_trees, 2^depth − 1) how much each split reduces the sum of squares; 0 for no split.
     """
 
     feature: NDArray[np.int32]
@@ -30,7 +30,7 @@ class Trees(NamedTuple):
 
     @classmethod
     def empty(cls, n_trees: int, depth: int) -> Trees:
-        """Trees that send every row to a leaf of value 0."""
+        """Return trees that send every row to a leaf of value 0."""
         inner = (1 << depth) - 1
         return cls(
             np.zeros((n_trees, inner), np.int32),
@@ -40,13 +40,13 @@ class Trees(NamedTuple):
         )
 
     def some(self, which: slice) -> Trees:
-        """A view of some of the trees."""
+        """Return a view of some of the trees."""
         return Trees(
             self.feature[which], self.threshold[which], self.value[which], self.gain[which]
         )
 
     def gains(self, n_features: int) -> NDArray[np.float64]:
-        """The gain of each feature's splits, (n_features,)."""
+        """Return the total gain of each feature's splits, (n_features,)."""
         gains: NDArray[np.float64] = np.zeros(n_features)
         np.add.at(gains, self.feature, self.gain)
         return gains
@@ -68,14 +68,14 @@ def predict(trees, learning_rate, rows, out):
 
 @njit(**_ENTRY)
 def find_leaves(table, trees, out):
-    """The leaf of the first of ``trees`` that each training row falls into, to ``out`` (n,)."""
+    """Fill ``out`` (n,) with each training row's leaf of the first of ``trees``."""
     for i in range(out.shape[0]):
         out[i] = leaf_of(table, trees, 0, i)
 
 
 @njit(**_INNER)
 def leaf_of(table, trees, tree, i):
-    """The leaf of a tree that a training row falls into."""
+    """Return a training row's leaf of a tree."""
     n_inner, node = trees.feature.shape[1], 0
     while node < n_inner:
         j = trees.feature[tree, node]
