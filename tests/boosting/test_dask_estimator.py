@@ -131,14 +131,15 @@ def test_given_predictions_take_the_place_of_the_forest(cluster, arrays, rows):
     np.testing.assert_array_equal(there, model.predict(rows[0], 0.5 * rows[0][:, 0]))
 
 
-def test_workers_that_are_killed_while_a_model_is_fitted_change_nothing(cluster, arrays):
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.exhaustive)])
+def test_workers_that_are_killed_while_a_model_is_fitted_change_nothing(cluster, arrays, kills):
     X, y = arrays
     model = Regressor(12, init="mean", early_stopping=False, **QUICK)
     expected = clone(model).fit(X, y)
     rng, killed, over = random.Random(0), [], threading.Event()
 
     def kill():
-        while len(killed) < 2 and not over.wait(rng.uniform(0.5, 1.5)):
+        while len(killed) < kills and not over.wait(rng.uniform(0.5, 1.5)):
             workers = cluster.run(os.getpid)
             if len(workers) == 2:
                 killed.append(rng.choice(list(workers.values())))

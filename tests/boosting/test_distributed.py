@@ -1,4 +1,4 @@
-"""Fits over shards have the numbers of a fit in memory, whoever holds which rows or is lost."""
+"""Fits over shards have the numbers of a fit in memory, however rows are shared out or lost."""
 
 import json
 import socket
@@ -66,8 +66,6 @@ class InThreads:
     losses : by the number of a call, the shard that is lost in it, before or after it has acted.
     """
 
-    n_threads = 1
-
     def __init__(self, folder, n_shards, losses=None):
         self.folder, self.n_shards = folder, n_shards
         self.shards = {}
@@ -88,6 +86,9 @@ class InThreads:
             return {}
         number = len(self.calls)
         self.calls.append(action.__name__)
+        if together:
+            networks = self.networks()
+            arguments = {k: (*more, networks[k]) for k, more in arguments.items()}
         lost, before = self.losses.get(number, (None, False))
         if lost not in arguments:
             lost = None

@@ -82,25 +82,26 @@ class Checkpoint:
         return self.folder / f"round-{t:04d}.json"
 
 
-def _write(path: Path, content: Mapping[str, Any]) -> None:
+def _sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """A content with its hash, by which damage is noticed."""
     text = json.dumps(content, indent=1, sort_keys=True)
+    return {"sha256": hashlib.sha256(text.encode()).hexdigest(), "content": json.loads(text)}
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)  # another driver of this fit may have removed it
     scratch = path.with_name(f".{path.name}-{os.getpid()}-{uuid.uuid4().hex[:8]}")
-    scratch.write_text(json.dumps({"sha256": _sha256(text), "content": json.loads(text)}, indent=1))
+    scratch.write_text(json.dumps(_sealed(content), indent=1))
     scratch.replace(path)
 
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        sealed = json.loads(path.read_text(encoding="utf-8"))
-        text = json.dumps(sealed["content"], indent=1, sort_keys=True)
-        return sealed["content"] if _sha256(text) == sealed["sha256"] else None
+        found = json.loads(path.read_text(encoding="utf-8"))
+        whole = found["sha256"] == _sealed(found["content"])["sha256"]
+        return found["content"] if whole else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _short(value: Any) -> str:

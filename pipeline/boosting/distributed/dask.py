@@ -32,7 +32,7 @@ import numpy as np
 
 from pipeline.boosting.distributed.fit import ShardsLost
 from pipeline.boosting.distributed.parts import MemoryPart, Part, Table, Unfit
-from pipeline.boosting.distributed.shard import Network, Shard, ShardSettings
+from pipeline.boosting.distributed.shard import Arguments, Network, Shard, ShardSettings
 from pipeline.boosting.engines.lightgbm import lightgbm_package
 
 log = logging.getLogger("pipeline")
@@ -68,20 +68,17 @@ class OnDask:
     ) -> None:
         lightgbm_package()  # it may not be installed
         self.client, self.patience = client, patience
-        workers = self._workers()
-        self.n_shards = n_shards or max(1, len(workers))
-        if len(workers) < self.n_shards:
-            log.info(
-                "waiting for %d Dask workers, of which %d are there", self.n_shards, len(workers)
-            )
-            _wait_until(lambda: len(self._workers()) >= self.n_shards, patience)
-            workers = self._workers()
-        if len(workers) < self.n_shards:
+        present = len(self._workers())
+        self.n_shards = n_shards or max(1, present)
+        if present < self.n_shards:
+            log.info("waiting for %d Dask workers, of which %d are there", self.n_shards, present)
+        try:
+            client.wait_for_workers(self.n_shards, timeout=patience)
+        except TimeoutError:
             raise ClusterUnfit(
-                f"{self.n_shards} Dask worker(s) are needed, {len(workers)} are there after "
-                f"{patience:g} s"
-            )
-        self.n_threads = min(int(worker["nthreads"]) for worker in workers.values())
+                f"{self.n_shards} Dask worker(s) are needed, {len(self._workers())} are there "
+                f"after {patience:g} s"
+            ) from None
         self._fit, self._code, self._remote = uuid.uuid4().hex, code, remote(code)
         self._where: dict[int, str] = {}  # the address of each shard's worker
 
@@ -123,7 +120,7 @@ class OnDask:
         """See `Holders`."""
         self._where.pop(shard, None)
         free = _wait_until(self._free_workers, min(GRACE, self.patience))
-        if not free:
+        if not free and self.patience > GRACE:
             log.info("waiting for a Dask worker for shard %d of %d", shard, self.n_shards)
             free = _wait_until(self._free_workers, self.patience - GRACE)
         if not free:
@@ -150,13 +147,12 @@ class OnDask:
         }
 
     def call(
-        self,
-        action: Callable[..., T],
-        arguments: Mapping[int, tuple[Any, ...]],
-        *,
-        together: bool = False,
+        self, action: Callable[..., T], arguments: Arguments, *, together: bool = False
     ) -> dict[int, T]:
         """See `Holders`."""
+        if together:
+            networks = self._networks(list(arguments))
+            arguments = {k: (*more, networks[k]) for k, more in arguments.items()}
         futures = {k: self._submit(k, _call, action, *more) for k, more in arguments.items()}
         return self._finish(futures, together)
 
@@ -165,17 +161,15 @@ class OnDask:
         answers = self.client.gather([self._task(action, part) for part in parts])
         return [unpacked(self._code, answer) for answer in answers]
 
-    def networks(self) -> dict[int, Network]:
-        """See `Holders`."""
-        if self.n_shards == 1:
-            return {0: Network(("",), 0)}
-        ports = self._finish({k: self._submit(k, _free_port) for k in range(self.n_shards)})
-        machines = tuple(
-            f"{urlsplit(self._where[k]).hostname}:{ports[k]}" for k in range(self.n_shards)
-        )
-        if len(set(machines)) < self.n_shards:
+    def _networks(self, shards: Sequence[int]) -> dict[int, Network]:
+        """The addresses at which shards can listen during a training."""
+        if len(shards) == 1:
+            return {shards[0]: Network(("",), 0)}
+        ports = self._finish({k: self._submit(k, _free_port) for k in shards})
+        machines = tuple(f"{urlsplit(self._where[k]).hostname}:{ports[k]}" for k in shards)
+        if len(set(machines)) < len(shards):
             raise ShardsLost("two workers of a machine were given the same port")
-        return {k: Network(machines, k) for k in range(self.n_shards)}
+        return {k: Network(machines, rank) for rank, k in enumerate(shards)}
 
     # --- calls on workers -----------------------------------------------------------------------
 
@@ -206,7 +200,7 @@ class OnDask:
         together : the calls need each other. When one has failed, workers whose calls do not end
         either are ended, because LightGBM would not give up by itself.
         """
-        from distributed import wait
+        from distributed import CancelledError, wait
 
         outcomes: dict[int, Any] = {}
         broken = None  # the time at which the first call had failed
@@ -234,7 +228,7 @@ class OnDask:
                     "a Dask worker is paused, because its memory limit is nearly reached; use more "
                     "workers, or larger limits"
                 )
-            with contextlib.suppress(TimeoutError), self.client.as_current():
+            with contextlib.suppress(TimeoutError, CancelledError), self.client.as_current():
                 wait([futures[k] for k in waiting], timeout=POLL)
 
     def _outcome(self, shard: int, future: Any) -> Any:
@@ -266,7 +260,7 @@ class OnDask:
         return results
 
     def _end(self, addresses: Collection[str]) -> None:
-        """End the processes of workers. (A restart by Dask would wait for their tasks.)"""
+        """End the processes of workers. (Dask can only ask one that has no nanny to close.)"""
         with contextlib.suppress(OSError):  # they are gone meanwhile
             self.client.run(_exit, workers=list(addresses), wait=False, on_error="ignore")
         if not _wait_until(lambda: not {*addresses} & {*self._workers()}, GRACE):
@@ -274,6 +268,8 @@ class OnDask:
             raise ClusterUnfit(f"{', '.join(left)} cannot be ended; restart it")
 
     def _workers(self) -> Mapping[str, Any]:
+        if self.client.status != "running":  # the client would repeat what it heard last
+            raise ConnectionError("the connection to the Dask scheduler is lost")
         return self.client.scheduler_info(n_workers=-1)["workers"]
 
 
@@ -338,8 +334,8 @@ def _returning_errors(function: Callable[..., T], *arguments: Any) -> T | _Faile
 def _create(key: tuple[str, int], settings: ShardSettings) -> None:
     from distributed import get_worker
 
-    place: Any = get_worker()
-    SHARDS[key] = Shard(settings, Path(place.local_directory) / f"mcboost-{uuid.uuid4().hex[:12]}")
+    folder = Path(get_worker().local_directory) / f"mcboost-{uuid.uuid4().hex[:12]}"
+    SHARDS[key] = Shard(settings, folder)
 
 
 def _call(key: tuple[str, int], action: Callable[..., T], *arguments: Any) -> T:
@@ -376,9 +372,7 @@ def dask_table(client: Any, X: Any, y: Any, initial_prediction: Any = None) -> T
 
     of_X, sizes = chunks_of(X)
     of_y, _ = chunks_of(y)
-    of_f0 = [None] * len(of_X)
-    if initial_prediction is not None:
-        of_f0, _ = chunks_of(initial_prediction)
+    of_f0 = [None] * len(of_X) if initial_prediction is None else chunks_of(initial_prediction)[0]
     for name, chunks in (("y", of_y), ("initial_prediction", of_f0)):
         if len(chunks) != len(of_X):
             raise Unfit(f"{name}: has {len(chunks)} chunks, X has {len(of_X)}")

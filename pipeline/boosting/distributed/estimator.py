@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Self
@@ -13,7 +14,6 @@ from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 from tqdm import tqdm
 
-from pipeline.boosting.arrays import Floats
 from pipeline.boosting.audit import Assessment, Auditor
 from pipeline.boosting.distributed.checkpoint import Checkpoint
 from pipeline.boosting.distributed.dask import OnDask, chunks_of, dask_table, is_dask
@@ -28,6 +28,10 @@ from pipeline.boosting.regressor import MulticalibrationBoostingRegressor
 from pipeline.boosting.rescaling import Rescaling, resolve
 from pipeline.boosting.rows import TrainingRows
 from pipeline.boosting.stopping import CAUTION_OF_ONE, Choice, choose, judge_of
+
+# Parameters that the fitted model has, too.
+SHARED = ("n_rounds", "eta", "rescaling", "n_trees", "max_depth")
+SHARED += ("learning_rate", "min_samples_leaf", "random_state")
 
 
 class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -140,7 +144,7 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
         with holders.open():
             fit = DistributedFit(table, holders, settings, self.checkpoint)
             steps: list[DistributedStep] = []
-            choice = self._chosen(self._followed(fit, steps), fit, settings)
+            choice = self._chosen(self._followed(fit, steps), fit, settings.seed)
         self.model_ = self._local(fit, choice)
         self.n_features_in_ = self.model_.n_features_in_
         if table.named:
@@ -171,51 +175,39 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
         if initial_prediction is not None:
             given = chunks_of(initial_prediction)[0]
         predict = dask.delayed(self.model_.predict)
+        each = zip(chunks, given, sizes, strict=True)
         return da.concatenate(
-            [
-                da.from_delayed(predict(chunk, f0), (n,), np.float64)
-                for chunk, f0, n in zip(chunks, given, sizes, strict=True)
-            ]
+            [da.from_delayed(predict(chunk, f0), (n,), np.float64) for chunk, f0, n in each]
         )
 
-    # --- how ------------------------------------------------------------------------------------
+    # --- fitting --------------------------------------------------------------------------------
 
     def _followed(self, fit: DistributedFit, steps: list[DistributedStep]) -> Iterator[Any]:
-        """Held-out scores after each round, which are kept in ``steps``."""
+        """The held-out scores after each round; the steps are added to ``steps``."""
         total = self.n_rounds + 1
         for step in tqdm(fit.run(), "rounds", total, disable=not self.verbose, leave=False):
             steps.append(step)
             yield [step.f_held_out]
 
-    def _chosen(self, stages: Iterator[Any], fit: DistributedFit, settings: FitSettings) -> Choice:
+    def _chosen(self, stages: Iterator[Any], fit: DistributedFit, seed: int) -> Choice:
         if not self.early_stopping:
             for _ in stages:
                 pass
             return Choice(len(fit.rounds), np.empty(0))
-        judges: list[Any] = []
 
-        def judge(parts: Sequence[Floats]) -> Any:
-            if not judges:  # the rows are known with the first scores
-                held = fit.held_out
-                rows = TrainingRows(table=held.X, X=held.X, labels=held.y, y=held.y)
-                view = fit.encoding.expanded
-                judges.append(judge_of("loss", [rows], SquaredLoss(), None, settings.seed, view))
-            return judges[0](parts)
+        @cache
+        def judge() -> Any:
+            """Knows the held-out rows, which are there with the first scores."""
+            held = fit.held_out
+            rows = TrainingRows(table=held.X, X=held.X, labels=held.y, y=held.y)
+            return judge_of("loss", [rows], SquaredLoss(), None, seed, fit.encoding.expanded)
 
-        return choose(stages, judge, self.n_iter_no_change, self.tol, CAUTION_OF_ONE)
+        patience, tol = self.n_iter_no_change, self.tol
+        return choose(stages, lambda scores: judge()(scores), patience, tol, CAUTION_OF_ONE)
 
     def _local(self, fit: DistributedFit, choice: Choice) -> MulticalibrationBoostingRegressor:
-        model = MulticalibrationBoostingRegressor(
-            self.n_rounds,
-            eta=self.eta,
-            rescaling=self.rescaling,
-            n_trees=self.n_trees,
-            max_depth=self.max_depth,
-            learning_rate=self.learning_rate,
-            min_samples_leaf=self.min_samples_leaf,
-            engine="lightgbm",
-            random_state=self.random_state,
-        )
+        parameters = {name: getattr(self, name) for name in SHARED}
+        model = MulticalibrationBoostingRegressor(**parameters, engine="lightgbm")
         return model.load_rounds(
             fit.encoding,
             fit.initial.predictor,
@@ -249,17 +241,11 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
         if self.early_stopping:
             held_out = min(self.validation_fraction, self.sample_size / table.n_rows)
         return FitSettings(
-            self.n_rounds,
-            float(self.eta),
-            resolve(self.rescaling),
+            self.n_rounds, float(self.eta), resolve(self.rescaling),
             TreeSettings(self.n_trees, self.max_depth, self.learning_rate, self.min_samples_leaf),
-            Bins(self.max_bins),
-            "given" if given else self.init,
-            FOREST,
-            held_out,
-            self.sample_size,
-            seed_of(self.random_state),
-        )
+            Bins(self.max_bins), "given" if given else self.init, FOREST,
+            held_out, self.sample_size, seed_of(self.random_state),
+        )  # fmt: skip
 
     def _check_parameters(self) -> None:
         check_scalar(self.n_rounds, "n_rounds", Integral, min_val=0)
@@ -282,7 +268,7 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
 
 
 def _audit(fit: DistributedFit, step: DistributedStep, seed: int) -> Assessment | None:
-    """The multicalibration error on the rows left out, if there are enough."""
+    """The multicalibration error on the rows left out, if there are any."""
     held = fit.held_out
     if len(held.y) < 2:
         return None

@@ -24,7 +24,7 @@ from pipeline.boosting.distributed.checkpoint import Checkpoint, Saved
 from pipeline.boosting.distributed.initial import Initial, fitted_forest
 from pipeline.boosting.distributed.parts import Part, Rows, Table, Unfit
 from pipeline.boosting.distributed.shard import (
-    Network,
+    Arguments,
     Read,
     Shard,
     ShardSettings,
@@ -60,16 +60,10 @@ class ShardsLost(Exception):  # noqa: N818
 
 
 class Holders(Protocol):
-    """The processes that hold the shards 0 … n_shards − 1 of a fit, one each.
-
-    n_threads : the fewest threads that one of them may use.
-    """
+    """The processes that hold the shards of a fit, numbered from 0 on, one each."""
 
     @property
     def n_shards(self) -> int: ...  # noqa: D102
-
-    @property
-    def n_threads(self) -> int: ...  # noqa: D102
 
     def require(self, n_bytes: float) -> None:
         """Raise `Unfit` if no process has enough memory for a shard of that size."""
@@ -84,24 +78,16 @@ class Holders(Protocol):
         ...
 
     def call(
-        self,
-        action: Callable[..., T],
-        arguments: Mapping[int, tuple[Any, ...]],
-        *,
-        together: bool = False,
+        self, action: Callable[..., T], arguments: Arguments, *, together: bool = False
     ) -> dict[int, T]:
         """Call ``action(shard, *arguments)`` for each shard in its process, all at the same time.
 
-        together : the shards need each other for it.
+        together : the shards need each other for it; each gets a `Network` as its last argument.
         """
         ...
 
     def map_parts(self, action: Callable[[Part], T], parts: Sequence[Part]) -> list[T]:
         """Call ``action(part)`` for every part, in any process."""
-        ...
-
-    def networks(self) -> dict[int, Network]:
-        """The addresses at which the shards can listen during a training."""
         ...
 
 
@@ -206,7 +192,6 @@ class DistributedFit:
             encoding, s.trees, s.eta, s.bins, s.seed, s.held_out,
             sampled=min(1.0, s.sample / max(1.0, table.n_rows - n_held_out)),
             sampled_out=min(1.0, s.sample / max(1.0, n_held_out)),
-            n_threads=self.holders.n_threads,
         )  # fmt: skip
         self.holders.require(size_of(table.n_rows / self.holders.n_shards, len(encoding.names)))
         self._retried(self._read_missing)
@@ -272,20 +257,24 @@ class DistributedFit:
     # --- rounds ---------------------------------------------------------------------------------
 
     def _round(self, t: int, f_sample: Floats) -> None:
-        s = self.settings
         constant = self._mean("residual")
-        arguments = (f_sample, constant, round_seed(s.seed, t))
+        arguments = (f_sample, constant, round_seed(self.settings.seed, t))
 
-        def train() -> tuple[str, dict[int, Trained]]:
+        def train() -> list[Trained]:
             self._restore()
-            return self._trained(arguments)
+            everywhere = dict.fromkeys(self._at, arguments)
+            trained = list(self.holders.call(Shard.train, everywhere, together=True).values())
+            if len({outcome.trees_sha256 for outcome in trained}) != 1:
+                raise ShardsLost("the shards of a training ended with different trees")
+            return trained
 
         def move() -> None:
             self._restore()  # a shard that is made again has this round already
             self._each(Shard.step, dict.fromkeys(self._those_at(t), (weight,)), self._has_state)
 
-        model, trained = self._retried(train)
-        weight = self._weight(t, list(trained.values()))
+        trained = self._retried(train)
+        (model,) = (outcome.model for outcome in trained if outcome.model is not None)
+        weight = self._weight(t, trained)
         self.rounds.append(Round(_ensemble(model, constant), weight, math.nan))
         self._retried(move)
         gap = math.sqrt(math.fsum(state.gap for state in self._states.values()))
@@ -306,17 +295,6 @@ class DistributedFit:
         y, phi = np.array([y_phi / norm if norm else 0.0]), np.array([norm])
         rescaling = self.settings.rescaling
         return finite_weight(rescaling.weight(t, y, phi), rescaling, t)
-
-    def _trained(self, arguments: tuple[Any, ...]) -> tuple[str, dict[int, Trained]]:
-        """The model text of a training in which all shards take part, and their outcomes."""
-        networks = self.holders.networks()
-        outcomes = self.holders.call(
-            Shard.train, {k: (*arguments, networks[k]) for k in self._at}, together=True
-        )
-        if len({outcome.trees_sha256 for outcome in outcomes.values()}) != 1:
-            raise ShardsLost("the shards of a training ended with different trees")
-        (model,) = (o.model for o in outcomes.values() if o.model is not None)
-        return model, outcomes
 
     @property
     def n_rows(self) -> int:
@@ -341,10 +319,7 @@ class DistributedFit:
         raise AssertionError
 
     def _each(
-        self,
-        action: Callable[..., T],
-        arguments: Mapping[int, tuple[Any, ...]],
-        note: Callable[[int, T], None],
+        self, action: Callable[..., T], arguments: Arguments, note: Callable[[int, T], None]
     ) -> None:
         """Call an action on shards and ``note`` each result, also if other shards are lost."""
         results: Mapping[int, T] = {}

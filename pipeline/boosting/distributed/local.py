@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pipeline.boosting.distributed.parts import Part
-from pipeline.boosting.distributed.shard import Network, Shard, ShardSettings
+from pipeline.boosting.distributed.shard import Arguments, Network, Shard, ShardSettings
 
 T = TypeVar("T")
 
@@ -43,22 +44,16 @@ class InThisProcess(AbstractContextManager["InThisProcess"]):
 
     def place(self, shard: int, settings: ShardSettings) -> None:  # noqa: ARG002
         """See `Holders`."""
+        settings = replace(settings, n_threads=self.n_threads)
         self._shard = Shard(settings, Path(self._folder.name))
 
     def call(
-        self,
-        action: Callable[..., T],
-        arguments: Mapping[int, tuple[Any, ...]],
-        *,
-        together: bool = False,  # noqa: ARG002
+        self, action: Callable[..., T], arguments: Arguments, *, together: bool = False
     ) -> dict[int, T]:
         """See `Holders`."""
-        return {k: action(self._shard, *more) for k, more in arguments.items()}
+        alone = (Network(("",), 0),) if together else ()
+        return {k: action(self._shard, *more, *alone) for k, more in arguments.items()}
 
     def map_parts(self, action: Callable[[Part], T], parts: Sequence[Part]) -> list[T]:
         """See `Holders`."""
         return [action(part) for part in parts]
-
-    def networks(self) -> dict[int, Network]:
-        """See `Holders`."""
-        return {0: Network(("",), 0)}

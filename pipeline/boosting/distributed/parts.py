@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,27 +46,9 @@ class Rows:
         return cls(X, y, np.concatenate(f0) if len(f0) == len(pieces) else None)
 
 
-class Part(Protocol):
-    """Some rows of a table.
-
-    number : the place among the table's parts; pieces of one part share it.
-    start : how many rows of the part with this number come before these.
-    """
-
-    @property
-    def number(self) -> int: ...  # noqa: D102
-
-    @property
-    def start(self) -> int: ...  # noqa: D102
-
-    def blocks(self) -> Iterator[Rows]:
-        """The rows in order, about `BLOCK_CELLS` cells at a time."""
-        ...
-
-
 @dataclass(frozen=True)
 class MemoryPart:
-    """Rows that are in memory."""
+    """Rows that are in memory; ``number`` is the place among the table's parts."""
 
     number: int
     X: Any
@@ -74,7 +57,7 @@ class MemoryPart:
     start: int = 0
 
     def blocks(self) -> Iterator[Rows]:
-        """See `Part`."""
+        """The rows in order, about `BLOCK_CELLS` cells at a time."""
         y = _vector(self.y, "y")
         f0 = None if self.f0 is None else _vector(self.f0, "initial_prediction")
         if len(y) != len(self.X) or (f0 is not None and len(f0) != len(y)):
@@ -93,8 +76,9 @@ class MemoryPart:
 class ParquetPart:
     """Rows of a row group of a Parquet file, from ``start`` to before ``stop``.
 
-    All processes must reach the file under the same path.  target : columns whose sum is y.
-    initial : the column of initial predictions, or None.
+    All processes must reach the file under the same path.  number : the place of the row group
+    among the table's parts.  target : columns whose sum is y.  initial : the column of initial
+    predictions, or None.
     """
 
     number: int
@@ -106,12 +90,8 @@ class ParquetPart:
     stop: int
     start: int = 0
 
-    def cut(self, row: int) -> tuple[ParquetPart, ParquetPart]:
-        """The rows before a row, and those from it on."""
-        return replace(self, stop=self.start + row), replace(self, start=self.start + row)
-
     def blocks(self) -> Iterator[Rows]:
-        """See `Part`."""
+        """See `MemoryPart`."""
         try:
             yield from self._blocks()
         except (OSError, pa.ArrowException) as error:
@@ -145,6 +125,9 @@ class ParquetPart:
         return Rows(batch.select(names).to_pandas(ignore_metadata=True), y, f0)
 
 
+Part = MemoryPart | ParquetPart
+
+
 @dataclass(frozen=True)
 class Table:
     """All parts of a table.
@@ -169,39 +152,32 @@ class Table:
 
         Parts of Parquet files are cut for this; chunks of Dask collections stay whole.
         """
-        parts: list[Part] = list(self.parts)
-        rows = list(self.rows)
-        cuts = []
-        for goal in [self.n_rows * k // n for k in range(1, n)]:
-            k, before = 0, 0
-            while before + rows[k] <= goal:
-                before += rows[k]
-                k += 1
-            part, inside = parts[k], goal - before
-            if inside and isinstance(part, ParquetPart):
-                parts[k : k + 1] = part.cut(inside)
-                rows[k : k + 1] = [inside, rows[k] - inside]
-                k += 1
-            elif inside > rows[k] / 2:
-                k += 1
-            cuts.append(k)
-        for j in range(len(cuts)):  # each gets at least one whole chunk, if there are enough
-            least, most = (cuts[j - 1] if j else 0) + 1, len(parts) - (n - 1 - j)
-            cuts[j] = max(least, min(cuts[j], most))
-        shares = [tuple(parts[i:j]) for i, j in zip([0, *cuts], [*cuts, len(parts)], strict=True)]
-        if len(parts) < n:
+        starts = [0, *accumulate(self.rows)]
+        files = [part for part in self.parts if isinstance(part, ParquetPart)]
+        if n > (self.n_rows if files else len(self.parts)):
             raise Unfit(
                 f"a table of {len(self.parts)} parts cannot be shared out among {n} workers; use "
                 "more chunks, or fewer workers"
             )
-        return shares
+        goals = [self.n_rows * k // n for k in range(n + 1)]  # where the shares begin and end
+        if files:
+            return [
+                tuple(
+                    replace(part, start=max(first - at, 0), stop=min(last - at, part.stop))
+                    for part, at in zip(files, starts, strict=False)
+                    if at < last and first < at + part.stop
+                )
+                for first, last in pairwise(goals)
+            ]
+        cuts = [0]
+        for k, goal in enumerate(goals[1:-1], 1):
+            nearest = min(range(len(starts)), key=lambda i: abs(starts[i] - goal))
+            cuts.append(max(cuts[-1] + 1, min(nearest, len(self.parts) - (n - k))))
+        return [self.parts[i:j] for i, j in pairwise([*cuts, len(self.parts)])]
 
 
 def parquet_table(
-    path: str | Path,
-    target: Sequence[str],
-    drop: Sequence[str] = (),
-    initial: str | None = None,
+    path: str | Path, target: Sequence[str], drop: Sequence[str] = (), initial: str | None = None
 ) -> Table:
     """A Parquet file, or all of a folder, as a table whose parts are row groups."""
     files = parquet_files(path)
@@ -219,23 +195,19 @@ def parquet_table(
     features = tuple(name for name in schema.names if name not in left_out)
     if not features:
         raise Unfit("no covariate is left beside the target")
-    parts: list[Part] = []
-    rows: list[int] = []
+    parts: list[ParquetPart] = []
     for file in files:
         if pq.read_schema(file).remove_metadata() != schema.remove_metadata():
             raise Unfit(f"{file.name} has other columns, or other types, than {files[0].name}")
-        of_file = pq.read_metadata(file)
-        for group in range(of_file.num_row_groups):
-            n = of_file.row_group(group).num_rows
-            if n:
-                parts.append(
-                    ParquetPart(len(parts), str(file), group, features, tuple(target), initial, n)
-                )
-                rows.append(n)
+        groups = pq.read_metadata(file)
+        for group in range(groups.num_row_groups):
+            if n := groups.row_group(group).num_rows:
+                number, name = len(parts), str(file)
+                parts.append(ParquetPart(number, name, group, features, tuple(target), initial, n))
     if not parts:
         raise Unfit("has no rows")
     words = tuple(name for name in features if not _is_number(schema.field(name).type, name))
-    return Table(tuple(parts), tuple(rows), features, words)
+    return Table(tuple(parts), tuple(part.stop for part in parts), features, words)
 
 
 def parquet_files(path: str | Path) -> list[Path]:

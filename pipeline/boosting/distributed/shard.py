@@ -12,7 +12,7 @@ import contextlib
 import ctypes
 import hashlib
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,19 +27,15 @@ from pipeline.boosting.distributed.initial import Initial
 from pipeline.boosting.distributed.parts import Part, Rows, Unfit
 from pipeline.boosting.encoding import Encoding
 from pipeline.boosting.engines.base import TreeSettings
-from pipeline.boosting.engines.lightgbm import (
-    Bins,
-    binning,
-    growing,
-    lightgbm_package,
-    with_f,
-)
+from pipeline.boosting.engines.lightgbm import Bins, binning, growing, lightgbm_package, with_f
 from pipeline.boosting.frames import MISSING, Numbers, columns_of, word
 
 SLICE_CELLS = 1_000_000  # of the file of rows that are read at a time
 LARGEST = 1e30  # LightGBM keeps labels in single precision
 # After which LightGBM gives up a silent peer; the driver sees much earlier that one is gone.
 PEER_MINUTES = 24 * 60
+
+Arguments = Mapping[int, tuple[Any, ...]]  # of a call on some shards, by their numbers
 
 
 @dataclass(frozen=True)
