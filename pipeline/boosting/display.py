@@ -8,6 +8,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from pipeline.boosting.audit.auditor import cluster_codes, is_binary
+from pipeline.boosting.bias_tests import Moments
 from pipeline.boosting.frames import columns_of
 from pipeline.boosting.inspection import AuditResult, audit_predictions, groups_of
 from pipeline.boosting.rows import PredictedRows
@@ -71,25 +73,35 @@ class MulticalibrationDisplay:
         n_bins: int = 10,
         n_segments: int = 8,
         random_state: int | None = 0,
+        clusters: Any = None,
     ) -> Self:
         """Audit predictions (n,), or several by name, without a plot.
 
-        sample_weight, groups, n_segments, random_state : as in `audit_predictions`;  n_bins : of
-        the reliability curves.
+        sample_weight, groups, n_segments, random_state, clusters : as in `audit_predictions`.
+        n_bins : of the reliability curves.
         """
         named = prediction if isinstance(prediction, Mapping) else {"prediction": prediction}
         results = {
             name: audit_predictions(
-                X, y, f, sample_weight, groups, random_state, n_segments=n_segments
+                X,
+                y,
+                f,
+                sample_weight,
+                groups,
+                random_state,
+                n_segments=n_segments,
+                clusters=clusters,
             )
             for name, f in named.items()
         }
         y_ = np.asarray(y, np.float64)
         weight = np.ones(len(y_)) if sample_weight is None else np.asarray(sample_weight, float)
-        binary, curves = bool(np.isin(y_, (0, 1)).all()), {}
+        codes = None if clusters is None else cluster_codes(clusters, len(y_))
+        curves = {}
         for name, f in named.items():
             f_ = np.asarray(f, np.float64)
-            rows = PredictedRows(y=y_, f=f_, weights=weight, binary=binary)
+            binary = is_binary(y_, f_)
+            rows = PredictedRows(y=y_, f=f_, weights=weight, binary=binary, clusters=codes)
             curves[name, OVERALL] = _curve(rows, np.arange(len(y_)), n_bins)
             for group, inside in _members(groups, X, len(y_)):
                 curves[name, group] = _curve(rows, inside, n_bins)
@@ -153,7 +165,8 @@ def _curve(rows: PredictedRows, inside: np.ndarray, n_bins: int) -> pd.DataFrame
     order = inside[np.argsort(rows.f[inside], kind="stable")]
     n_bins = max(min(n_bins, len(order) // FEWEST_ROWS), 1)
     parts = np.array_split(order, n_bins)
-    lines = [measure(f"bin {k}", rows, part) for k, part in enumerate(parts)]
+    moments = Moments.of(rows)
+    lines = [measure(f"bin {k}", rows, part, moments) for k, part in enumerate(parts)]
     return pd.DataFrame(lines, columns=COLUMNS)
 
 

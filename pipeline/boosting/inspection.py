@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -12,6 +12,8 @@ import pandas as pd
 
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.audit import Assessment, Auditor
+from pipeline.boosting.audit.auditor import cluster_codes, is_binary
+from pipeline.boosting.bias_tests import Moments
 from pipeline.boosting.encoding import design_of
 from pipeline.boosting.frames import Column, Levels, columns_of
 from pipeline.boosting.parameters import seed_of
@@ -30,11 +32,17 @@ class AuditResult:
     floor : the error that a perfect predictor with these squared residuals would have.
     debiased : the error without its floor: the signed root of an unbiased square.
     standard_error : of the debiased square.
-    p_value : of the hypothesis that there is no miscalibration.
+    p_value : of the hypothesis that there is no miscalibration; one test on all rows, adjusted for
+        nothing.
     segments : the worst segments found, ranked: rule, rows, prediction, outcome, bias, low, high,
         p_value. All numbers come from the half of the rows that the segment was not searched on;
-        p-values are adjusted for all tests, 95 % intervals are for each segment on its own.
-    groups : the same for the named groups and their intersections, on all rows (Holm's p-values).
+        p-values are adjusted for all segments tested, 95 % intervals are of each on its own.
+    groups : the same for the named groups and their intersections, on all rows; p-values are
+        adjusted for all groups tested (Holm).
+
+    The overall test and the segments can differ: a small bias everywhere shows in the one before
+    it shows in any segment, a large bias of few rows in a segment before it shows overall. Looking
+    at both is looking twice: to raise an alarm if either p-value is small, halve the level.
     """
 
     n: int
@@ -52,11 +60,12 @@ class AuditResult:
             f"{self.n} rows: multicalibration error {self.mce:.4g}; a perfect model would show "
             f"{self.floor:.4g}",
             f"without that floor {self.debiased:.4g}; p-value of no miscalibration "
-            f"{self.p_value:.3g}",
+            f"{self.p_value:.3g} (one test of all rows)",
         ]
+        adjusted = "p-values adjusted for all of them, 95 % intervals of each on its own"
         for title, table in (("segments", self.segments), ("groups", self.groups)):
             if len(table):
-                lines += ["", f"{title}:", shown(table).to_string(index=False)]
+                lines += ["", f"{title} ({adjusted}):", shown(table).to_string(index=False)]
         return "\n".join(lines)
 
 
@@ -72,6 +81,7 @@ def audit_predictions(
     min_rows: int | None = None,
     n_trees: int = 100,
     depth: int = 3,
+    clusters: Any = None,
 ) -> AuditResult:
     """Audit predictions on rows that the model was not fitted to.
 
@@ -80,6 +90,10 @@ def audit_predictions(
     groups : names of columns of X, or named groups as a mapping or DataFrame of flags or
         categories (n,). Levels and pairs of levels with enough rows are tested.
     min_rows : the smallest number of rows of a segment; by default 1 % of them, and at least 30.
+    clusters : (n,) labels, if rows depend on each other: those with the same label may (visits of
+        one patient, weeks of one shop), those with different labels must not. A cluster counts as
+        one row in every test and lies in one half. Without it all rows are taken to be
+        independent; p-values of rows that are not are too small.
 
     Segments are found on one half of the rows and tested on the other, and the other way round; see
     `pipeline.boosting.segments`. Rows with a sample weight of 0 are left out.
@@ -92,19 +106,24 @@ def audit_predictions(
     named = groups_of(groups, columns, n)
     if (weight < 0).any() or not weight.any():
         raise ValueError("sample_weight: must not be negative, nor zero everywhere")
+    rows = PredictedRows(
+        y=outcome,
+        f=predicted,
+        weights=weight,
+        binary=is_binary(outcome, predicted),
+        clusters=None if clusters is None else cluster_codes(clusters, n),
+    )
     if not weight.all():
         some = np.flatnonzero(weight)
         columns, named = ([_taken(c, some) for c in table] for table in (columns, named))
-        outcome, predicted, weight = outcome[some], predicted[some], weight[some]
-        n = len(some)
+        rows, n = rows.take(some), len(some)
+    if rows.clusters is not None:
+        rows = replace(rows, clusters=cluster_codes(rows.clusters, n))
     seed = seed_of(random_state)
-    assessment = _assess(columns, outcome, predicted, weight, n_trees, depth, seed)
-    rows = PredictedRows(
-        y=outcome, f=predicted, weights=weight, binary=_is_binary(outcome, predicted)
-    )
+    assessment = _assess(columns, rows, n_trees, depth, seed)
     least = max(n // 100, 30) if min_rows is None else min_rows
     segments = find_segments(
-        bin_columns(columns, predicted), rows, n_segments, max(least // 2, 2), seed
+        bin_columns(columns, rows.f), rows, n_segments, max(least // 2, 2), seed
     )
     return AuditResult(
         n=n,
@@ -128,11 +147,16 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _assess(
-    columns: list[Column], y: Floats, f: Floats, weight: Floats, n_trees: int, depth: int, seed: int
+    columns: list[Column], rows: PredictedRows, n_trees: int, depth: int, seed: int
 ) -> Assessment:
     auditor = Auditor(design_of(columns), n_trees=n_trees, depth=depth, seed=seed)
-    n_flips = MANY_FLIPS if len(y) <= MANY_UP_TO else FEW_FLIPS
-    return auditor.assess(y=y, prediction=f, sample_weight=weight, n_flips=n_flips)
+    return auditor.assess(
+        y=rows.y,
+        prediction=rows.f,
+        sample_weight=rows.weights,
+        clusters=rows.clusters,
+        n_flips=MANY_FLIPS if len(rows) <= MANY_UP_TO else FEW_FLIPS,
+    )
 
 
 def _test_groups(named: Sequence[Levels], rows: PredictedRows, min_rows: int) -> pd.DataFrame:
@@ -149,8 +173,11 @@ def _test_groups(named: Sequence[Levels], rows: PredictedRows, min_rows: int) ->
         for i, u in enumerate(a.levels)
         for j, v in enumerate(b.levels)
     ]
+    if not named:
+        return pd.DataFrame(columns=COLUMNS)
+    moments = Moments.of(rows)
     lines = [
-        measure(rule, rows, np.flatnonzero(inside))
+        measure(rule, rows, np.flatnonzero(inside), moments)
         for rule, inside in [*alone, *pairs]
         if inside.sum() >= max(min_rows, 2)
     ]
@@ -191,10 +218,6 @@ def _taken(column: Any, rows: Any) -> Any:
     if isinstance(column, Levels):
         return Levels(column.name, column.codes[rows], column.levels)
     return type(column)(column.name, column.cells[rows])
-
-
-def _is_binary(y: Floats, f: Floats) -> bool:
-    return bool(np.isin(y, (0.0, 1.0)).all() and f.min() >= 0.0 and f.max() <= 1.0)
 
 
 def _numbers(values: Any, name: str) -> Floats:

@@ -73,10 +73,12 @@ class PredictedRows(Rows):
     """Rows with a model's predictions.
 
     f : (n,) expected values, or probabilities of 1.  binary : whether the targets are 0 and 1.
+    clusters : (n,) rows with the same number depend on each other; None if all are independent.
     """
 
     f: Floats
     binary: bool = False
+    clusters: Ints | None = None
 
     def __add__(self, other: Self) -> Self:
         """Return these rows followed by others."""

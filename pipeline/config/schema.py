@@ -351,6 +351,10 @@ class Audit(Section):
         description="a list of columns of predictions to audit side by side with stage=audit"
     )
     groups: Names = Field(description="a list of columns whose levels are groups, for stage=audit")
+    clusters: str | None = Field(
+        description="a column of labels for stage=audit: rows of one label depend on each other, "
+        "others do not; null if all rows are independent"
+    )
     segments: int = Field(ge=1, le=200, description="how many segments stage=audit lists, 1 to 200")
 
 

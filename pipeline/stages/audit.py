@@ -58,7 +58,9 @@ def _file(plan: Plan, predictions: tuple[str, ...]) -> page.Part:
     dataset = plan.config.dataset
     table = plan.library.table(dataset)
     target = list(table.target)
-    for name in (*target, *predictions, *dataset.drop, *plan.config.audit.groups):
+    audit = plan.config.audit
+    clusters = (audit.clusters,) if audit.clusters else ()
+    for name in (*target, *predictions, *dataset.drop, *audit.groups, *clusters):
         if name not in table.frame.columns:
             have = ", ".join(map(str, table.frame.columns))
             raise DataError(f"{name}: {dataset.label} has no such column; it has {have}")
@@ -66,13 +68,16 @@ def _file(plan: Plan, predictions: tuple[str, ...]) -> page.Part:
         if not is_number(table.frame[name]) or table.frame[name].isna().any():
             raise DataError(f"{name}: must be a column of numbers without missing cells")
     y = table.frame[target].sum(axis=1).to_numpy(np.float64)
-    X = table.frame.drop(columns=[*target, *predictions, *dataset.drop])
+    X = table.frame.drop(columns=[*target, *predictions, *dataset.drop, *clusters])
     if X.shape[1] == 0:
         raise DataError(f"{dataset.label}: no column is left to look for segments in")
     named = {name: table.frame[name].to_numpy(np.float64) for name in predictions}
-    groups = table.frame[list(plan.config.audit.groups)] if plan.config.audit.groups else None
+    groups = table.frame[list(audit.groups)] if audit.groups else None
+    of_clusters = table.frame[audit.clusters] if audit.clusters else None
     note = f"{len(X)} rows from {table.origin}; outcome {' + '.join(target)}."
-    return _part(plan.config, dataset.display, note, X, y, named, groups)
+    if audit.clusters:
+        note += f" Rows with the same {audit.clusters} count as one in every test."
+    return _part(plan.config, dataset.display, note, X, y, named, groups, of_clusters)
 
 
 def _forests(plan: Plan) -> Iterator[page.Part]:
@@ -90,7 +95,7 @@ def _forests(plan: Plan) -> Iterator[page.Part]:
             f"of depth {config.initial.max_depth}; outcome {' + '.join(dataset.target_columns)}."
         )
         named = {"initial forest": initial.test}
-        yield _part(config, dataset.display, note, frame, data.y_test, named, None)
+        yield _part(config, dataset.display, note, frame, data.y_test, named)
 
 
 def _initial(plan: Plan, task: Task) -> Initial | None:
@@ -104,13 +109,15 @@ def _part(
     X: pd.DataFrame,
     y: Any,
     predictions: dict[str, Any],
-    groups: pd.DataFrame | None,
+    groups: pd.DataFrame | None = None,
+    clusters: pd.Series | None = None,
 ) -> page.Part:
     display = MulticalibrationDisplay.audited(
         X,
         y,
         predictions,
         groups=groups,
+        clusters=clusters,
         n_segments=config.audit.segments,
         random_state=config.seed,
     )

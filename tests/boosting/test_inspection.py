@@ -6,12 +6,10 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from pipeline.boosting import MulticalibrationDisplay, audit_predictions
-from pipeline.boosting.rows import PredictedRows
-from pipeline.boosting.segments import COLUMNS, holm, measure
+from pipeline.boosting.segments import COLUMNS, holm
 
 mpl.use("Agg")
 
@@ -99,19 +97,6 @@ def test_planted_segment_is_found_and_named(planted):
 
 
 @pytest.mark.slow
-def test_calibrated_data_rarely_raise_an_alarm():
-    alarms, n = 0, simulations(200)
-    for seed in range(n):
-        rng = np.random.default_rng([seed, 1])
-        X = table(rng, 1500)
-        p = rng.uniform(0.02, 0.5, 1500)
-        y = (rng.random(1500) < p) * 1.0 if seed % 2 else p + rng.standard_t(4, 1500)
-        segments = audit_predictions(X, y, p, random_state=seed, n_segments=10, n_trees=2).segments
-        alarms += (segments["p_value"] < 0.05).any()
-    assert alarms / n <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / n)
-
-
-@pytest.mark.slow
 def test_intervals_of_tested_segments_cover_the_truth():
     population = table(np.random.default_rng(7), 30_000)
     population["prediction"] = np.random.default_rng(8).normal(size=30_000)
@@ -144,26 +129,6 @@ def test_named_groups_and_their_intersections_are_tested_on_all_rows():
     assert groups["bias"][0] == pytest.approx((y - p)[inside].mean())
     by_hand = audit_predictions(X, y, p, groups={"g": X["sex"]}).groups
     assert list(by_hand["rule"]) == ["g = f", "g = m"]
-
-
-def test_regression_line_is_students_interval_and_test():
-    rng = np.random.default_rng(0)
-    y, f = rng.normal(size=80), rng.normal(size=80)
-    line = measure("all", PredictedRows(y=y, f=f), np.arange(80))
-    test = stats.ttest_1samp(y - f, 0.0)
-    low, high = test.confidence_interval()
-    assert line["p_value"] == pytest.approx(test.pvalue)
-    assert (line["low"], line["high"]) == pytest.approx((low, high))
-
-
-def test_rate_of_equal_probabilities_has_wilsons_interval():
-    y, f = np.repeat([1.0, 0.0], [7, 33]), np.full(40, 0.3)
-    line = measure("all", PredictedRows(y=y, f=f, weights=np.ones(40), binary=True), np.arange(40))
-    wilson = stats.binomtest(7, 40).proportion_ci(method="wilson")
-    assert line["low"] == pytest.approx(wilson.low - 0.3)
-    assert line["high"] == pytest.approx(wilson.high - 0.3)
-    z = (7 / 40 - 0.3) / np.sqrt(0.3 * 0.7 / 40)
-    assert line["p_value"] == pytest.approx(2 * stats.norm.sf(abs(z)))
 
 
 def test_holm_steps_down():

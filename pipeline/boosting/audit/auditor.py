@@ -6,10 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from pipeline.boosting.arrays import Flags, Floats
+from pipeline.boosting.arrays import Flags, Floats, Ints
 from pipeline.boosting.audit.estimates import Leaves, Reading, error_of, mean_square, signed_root
-from pipeline.boosting.audit.significance import FLIPS, significance
+from pipeline.boosting.audit.significance import (
+    FLIPS,
+    Drawn,
+    Sums,
+    flipped_squares,
+    p_value,
+    standard_error,
+)
 from pipeline.boosting.audit.trees import (
     MAX_DEPTH,
     Columns,
@@ -137,33 +145,55 @@ class Auditor:
         y: Floats,
         prediction: Floats,
         sample_weight: Floats | None = None,
+        clusters: Any = None,
         n_flips: int = FLIPS,
+        symmetric: bool = False,
     ) -> Assessment:
         """Return error, floor, debiased square, standard error and p-value on held-out rows.
 
-        Leaf indicators are the weak learners; ``.leaves`` has what the other readings need. With
-        ``n_flips=0`` there is neither p-value nor standard error (NaN). Beyond half a million rows
-        the p-value uses some of the trees only.
+        Leaf indicators are the weak learners; ``.leaves`` has what the other readings need.
+
+        Parameters
+        ----------
+        y, prediction, sample_weight : arrays of shape (n,)
+        clusters : labels of shape (n,), optional
+            Rows with the same label may depend on each other (visits of one patient, days of one
+            shop); rows with different labels must not. Without it all rows are taken to be
+            independent: where they are not, p-value and standard error are too small.
+        n_flips : int
+            How many draws the p-value is made of; with 0 there is neither p-value nor standard
+            error (NaN). Beyond half a million rows the p-value uses some of the trees only.
+        symmetric : bool
+            Make the p-value of random signs alone, which takes the residuals of a calibrated model
+            to be symmetric.
         """
         _require_rows(y, self.n, "y")
         _require_rows(prediction, self.n, "prediction")
         weight = np.ones(self.n) if sample_weight is None else _weights(sample_weight, self.n)
+        codes = None if clusters is None else cluster_codes(clusters, self.n)
         residual = weight * (y - prediction)
         labels = self._empty_labels()
         sums, counts = self._draw_trees(prediction, residual, labels)
+        found = Sums(labels, sums, residual, codes)
+        own = found.own_squares()
         # In the letters of `estimates`:
-        T, Q, W = mean_square(sums), float(np.square(residual).sum()), float(weight.sum())
-        pairs = W**2 - float(np.square(weight).sum())
-        p_value = error = np.nan
+        T, Q, W = mean_square(sums), float(own.sum()), float(weight.sum())
+        per_cluster = weight if codes is None else np.bincount(codes, weight)
+        pairs = W**2 - float(np.square(per_cluster).sum())
+        p, error = np.nan, np.nan
         if n_flips and pairs > 0:
-            p_value, error = significance(labels, sums, residual, pairs, self._seed, n_flips)
+            flipped = flipped_squares(found, self._seed, n_flips)
+            error = standard_error(found, own, flipped, pairs)
+            known = codes is None and is_binary(y, prediction)
+            drawn = Drawn.outcomes(prediction, weight) if known else None
+            p = p_value(found, flipped, drawn, self._seed, symmetric=symmetric)
         return Assessment(
             n=self.n,
             mce=float(np.sqrt(T)) / W,
             floor=float(np.sqrt(Q)) / W,
             debiased_square=(T - Q) / pairs if pairs > 0 else np.nan,
             standard_error=error,
-            p_value=p_value,
+            p_value=p,
             leaves=Leaves(sums, counts, W, self._seed),
         )
 
@@ -223,6 +253,20 @@ def multicalibration_error(
     return auditor.error(
         y=outcome, prediction=prediction, sample_weight=sample_weight, reading=reading
     )
+
+
+def is_binary(y: Floats, prediction: Floats) -> bool:
+    """Return whether outcomes are 0 and 1 and predictions may be their probabilities."""
+    in_range = prediction.min() >= 0.0 and prediction.max() <= 1.0
+    return bool(in_range and np.isin(y, (0.0, 1.0)).all())
+
+
+def cluster_codes(clusters: Any, n: int) -> Ints:
+    """Return clusters (n,), labels of any kind, as numbers from 0."""
+    codes, _ = pd.factorize(np.asarray(clusters), use_na_sentinel=False)
+    if codes.shape != (n,):
+        raise ValueError(f"clusters: have {len(codes)} rows instead of {n}")
+    return codes.astype(np.int64)
 
 
 def _weights(sample_weight: Any, n: int) -> Floats:

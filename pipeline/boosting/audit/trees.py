@@ -35,7 +35,7 @@ _BANKS = 8  # independent accumulators hide the latency of adding to one leaf ag
 # A node's rows are listed if it has less than a sixteenth of all rows and the first four features
 # that were drawn are constant there: passes over a list are quick, but making one is not.
 _LIST_BELOW, _LIST_AFTER = 16, 4
-_BLOCK = 256  # rows whose flipped residuals fit the cache
+_BLOCK = 256  # rows whose drawn residuals fit the cache
 
 
 class Columns(NamedTuple):
@@ -129,33 +129,88 @@ def add_leaf_sums(labels, sums, out):
             out[i] += sums[tree, labels[tree, i]]
 
 
+@njit(cache=True, nogil=True)
+def add_cluster_squares(labels, residual, clusters, order, squares):
+    """Add to each cluster its squared leaf sums of every tree; ``order`` sorts rows by cluster."""
+    leaf_sums = np.zeros(1 << MAX_DEPTH)
+    for tree in range(labels.shape[0]):
+        start = 0
+        while start < order.shape[0]:
+            cluster, end = clusters[order[start]], start
+            while end < order.shape[0] and clusters[order[end]] == cluster:
+                leaf_sums[labels[tree, order[end]]] += residual[order[end]]
+                end += 1
+            for row in order[start:end]:
+                leaf = labels[tree, row]
+                squares[cluster] += leaf_sums[leaf] * leaf_sums[leaf]
+                leaf_sums[leaf] = 0.0
+            start = end
+
+
 @njit(cache=True, nogil=True, fastmath=True)
-def add_flipped(labels, residual, seed, sums):
+def add_flipped(labels, residual, clusters, seed, sums):
     """Fill the leaf sums (n_trees, 2^depth, flips), which come as zeros, of random signs.
 
-    residual : (n,) the bits of float32 values. A row's signs are bits of hashes of its number, the
-    same for every tree. Rows are taken in blocks, all trees of a block before the next, so that its
-    flipped residuals stay in the cache; the inner loops vectorise.
+    residual : (n,) the bits of float32 values. A row's signs are bits of hashes of its number or,
+    unless ``clusters`` (n,) is empty, of its cluster's; they are the same for every tree.
     """
     n, n_flips = residual.shape[0], sums.shape[2]
     bits = np.empty((_BLOCK, n_flips), np.uint32)
-    signed = bits.view(np.float32)
     start_of_stream = mix(seed + GOLDEN_GAMMA)
     for start in range(0, n, _BLOCK):
         size = min(_BLOCK, n - start)
         for i in range(size):
-            value = residual[start + i]
+            value, source = residual[start + i], _source(clusters, start + i)
             for word in range(n_flips // SIGNS_PER_HASH):
-                place = np.uint64((start + i) * 1024 + word)
+                place = np.uint64(source * 1024 + word)
                 random = np.uint32(mix(start_of_stream ^ mix(place + GOLDEN_GAMMA)))
                 for b in range(np.uint32(SIGNS_PER_HASH)):
                     flip = ((random >> b) & np.uint32(1)) << np.uint32(31)
                     bits[i, word * SIGNS_PER_HASH + b] = value ^ flip
-        for tree in range(labels.shape[0]):
-            for i in range(size):
-                leaf_sums, row = sums[tree, labels[tree, start + i]], signed[i]
-                for b in range(n_flips):
-                    leaf_sums[b] += row[b]
+        _add_block(labels, start, size, bits.view(np.float32), sums)
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def add_drawn(labels, low, high, below, clusters, seed, sums, squares):
+    """Fill the leaf sums (n_trees, 2^depth, draws) and Σ r² (draws,) of residuals low or high.
+
+    A row is high where a random number of 32 bits is less than ``below`` (n,); clusters as in
+    `add_flipped`.
+    """
+    n, n_draws = low.shape[0], sums.shape[2]
+    values = np.empty((_BLOCK, n_draws), np.float32)
+    start_of_stream = mix(seed + GOLDEN_GAMMA)
+    for start in range(0, n, _BLOCK):
+        size = min(_BLOCK, n - start)
+        for i in range(size):
+            row, source = start + i, _source(clusters, start + i)
+            for b in range(n_draws):
+                place = np.uint64(source * 1024 + b)
+                random = mix(start_of_stream ^ mix(place + GOLDEN_GAMMA)) >> np.uint64(32)
+                value = high[row] if random < below[row] else low[row]
+                values[i, b] = value
+                squares[b] += value * value
+        _add_block(labels, start, size, values, sums)
+
+
+@njit(cache=True, nogil=True)
+def _source(clusters, row):
+    """Return the number from which a row's random numbers are made."""
+    return clusters[row] if clusters.shape[0] > 0 else row
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _add_block(labels, start, size, values, sums):
+    """Add the values (block, draws) of rows from ``start`` on to their leaves of all trees.
+
+    Rows are taken in blocks, all trees of a block before the next, so that its values stay in the
+    cache; the inner loop vectorises.
+    """
+    for tree in range(labels.shape[0]):
+        for i in range(size):
+            leaf_sums, row = sums[tree, labels[tree, start + i]], values[i]
+            for b in range(sums.shape[2]):
+                leaf_sums[b] += row[b]
 
 
 # --- drawing a tree ---------------------------------------------------------------------------

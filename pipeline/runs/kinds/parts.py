@@ -126,7 +126,7 @@ class _Measured:
         audited, further = audit_rows(
             self.config.audit,
             on_train.leaves(prediction=step.f_sample, residual=fit.sample.y - step.f_sample),
-            on_test.assess(y=fit.held_out.y, prediction=step.f_held_out),
+            on_test.assess(y=fit.held_out.y, prediction=step.f_held_out, symmetric=True),
         )
         weight, gap = (math.nan, math.nan)
         if step.round is not None:

@@ -71,7 +71,7 @@ class CommonGround:
         audited, further = audit_rows(
             self.config.audit,
             self.auditor_train.leaves(prediction=f_train, residual=self.split.y_train - f_train),
-            self.auditor_test.assess(y=self.split.y_test, prediction=f_test),
+            self.auditor_test.assess(y=self.split.y_test, prediction=f_test, symmetric=True),
         )
         return row | audited, further
 

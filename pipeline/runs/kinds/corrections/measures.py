@@ -44,7 +44,7 @@ class Measures:
     def of(self, f: Floats, *, segments: bool = True) -> dict[str, Any]:
         """All of them, of the test rows' predictions f (n,); segments take a while to find."""
         test, case = self.case.test, self.case
-        error = self.auditor.assess(y=test.y, prediction=f)
+        error = self.auditor.assess(y=test.y, prediction=f, symmetric=True)
         bias, z = self._worst_group(test.y - f)
         segment, p = self._worst_segment(f) if segments else (np.nan, np.nan)
         values = (
