@@ -114,11 +114,6 @@ def linear(H: Floats) -> Factorised:
     return Factorised(H, lambda f: np.column_stack([np.ones(len(f)), f]), 1.0, 1.0)
 
 
-def product(H: Floats) -> Factorised:
-    """g(u) = u alone: smooth, but its projector is not continuous at f = 0."""
-    return Factorised(H, lambda f: f[:, None], 1.0, 1.0)
-
-
 def bins(H: Floats, edges: Floats) -> Factorised:
     """g_j(u) = 1 if u lies between two neighbouring edges (open at the ends): hard splits."""
 

@@ -13,8 +13,8 @@ import numpy as np
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.logloss import curvature, mean_log_loss
 from pipeline.boosting.logloss import sigmoid as mu
-from pipeline.theory.dynamics import Learners, Trajectory, over_rounds
-from pipeline.theory.learners import Projector, project
+from pipeline.theory.dynamics import Learners, Trajectory, follow
+from pipeline.theory.learners import Projector
 
 SMOOTHNESS = 0.25  # L of the log-loss
 
@@ -31,27 +31,17 @@ def run_log_loss(
 
     Their m is the smallest curvature μ(1 − μ) on any segment from f_t to f_t + h_t.
     """
-    f, fs, rounds, convexity = f0, [f0], [], SMOOTHNESS
-    for _ in range(n):
-        B = learners(f)
-        A = project(B)
+
+    def oracle(_: int, f: Floats, A: Projector) -> tuple[Floats, float]:
         best = best_log_loss_step(y, f, A)
         h = share * best
-        epsilon = log_loss(y, f + h) - log_loss(y, f + best) if share < 1 else 0.0
-        convexity = min(convexity, *curvature(f), *curvature(f + h))
-        f = f + eta * h
-        fs.append(f)
-        rounds.append({"B": B, "A": A, "h": h, "epsilon": epsilon, "phi": f, "w": 1.0})
-    return Trajectory(
-        y=y,
-        eta=eta,
-        f=np.array(fs),
-        r=y - mu(np.array(fs)),
-        loss=np.array([log_loss(y, f) for f in fs]),
-        convexity=convexity,
-        smoothness=SMOOTHNESS,
-        **over_rounds(rounds),
-    )
+        return h, log_loss(y, f + h) - log_loss(y, f + best) if share < 1 else 0.0
+
+    rounds = follow(y, f0, learners, eta, n, oracle)
+    f, h = rounds["f"], rounds["h"]
+    lowest = min(curvature(f[:-1]).min(), curvature(f[:-1] + h).min())
+    exact = {"r": y - mu(f), "loss": np.array([log_loss(y, one) for one in f])}
+    return Trajectory(**rounds | exact, convexity=lowest, smoothness=SMOOTHNESS)
 
 
 def best_log_loss_step(y: Floats, f: Floats, A: Projector) -> Floats:
@@ -110,14 +100,14 @@ class LogStep:
 
     @property
     def deviations(self) -> Floats:
-        """Δ_{h,g}/τ_h, (m, k)."""
+        """Δ_{h,g}/τ_h, (m, k); the largest is the smallest α for which f is α-multicalibrated."""
         tau = np.sqrt((self.groups * self.variance).mean(axis=1))
         return np.abs((self.columns * (self.y - mu(self.f))).mean(axis=2)) / tau[:, None]
 
     @property
     def alpha(self) -> float:
-        """The smallest α for which f is α-multicalibrated."""
-        return float(self.deviations.max())
+        """α."""
+        return self.deviations.max()
 
     @property
     def worst_group(self) -> Floats:
