@@ -35,16 +35,6 @@ class Factorised:
         G = self.g(f)
         return (self.H[:, :, None] * G[:, None, :]).reshape(len(f), -1)
 
-    @property
-    def k(self) -> int:
-        """The number of functions of the prediction."""
-        return self.g(np.zeros(len(self.H))).shape[1]
-
-    @property
-    def largest_h(self) -> float:
-        """max_i ‖h(x_i)‖₂."""
-        return float(np.linalg.norm(self.H, axis=1).max())
-
 
 @dataclass(frozen=True)
 class Projector:

@@ -99,20 +99,11 @@ class LogStep:
         return p * (1 - p)
 
     @property
-    def deviations(self) -> Floats:
-        """Δ_{h,g}/τ_h, (m, k); the largest is the smallest α for which f is α-multicalibrated."""
+    def worst(self) -> tuple[float, Floats]:
+        """The smallest α for which f is α-multicalibrated, and the column b = h g that needs it."""
         tau = np.sqrt((self.groups * self.variance).mean(axis=1))
-        return np.abs((self.columns * (self.y - mu(self.f))).mean(axis=2)) / tau[:, None]
-
-    @property
-    def alpha(self) -> float:
-        """α."""
-        return self.deviations.max()
-
-    @property
-    def worst_group(self) -> Floats:
-        """The column b = h g (n,) with the largest deviation."""
-        return self.columns.reshape(-1, len(self.y))[self.deviations.argmax()]
+        deviations = np.abs((self.columns * (self.y - mu(self.f))).mean(axis=2)) / tau[:, None]
+        return deviations.max(), self.columns.reshape(-1, len(self.y))[deviations.argmax()]
 
     @property
     def constant(self) -> float:
@@ -120,27 +111,17 @@ class LogStep:
         size = self.groups.sum(axis=1)
         above = self.columns.sum(axis=2) / size[:, None]
         below = (self.groups * self.variance).sum(axis=1) / size
-        return float(np.sqrt((above / below[:, None]).max()))
+        return np.sqrt((above / below[:, None]).max())
 
     @property
     def phi(self) -> float:
         """φ_T = (L/2) E_n[(f_{T+1} − f_T)²]."""
-        return float(SMOOTHNESS / 2 * np.square(self.eta * self.h).mean())
+        return SMOOTHNESS / 2 * np.square(self.eta * self.h).mean()
 
-    @property
-    def possible(self) -> float:
-        """D: the largest possible decrease of the mean loss in the span of B."""
-        return self._left_at(self.f)
+    def left(self, eta: float) -> float:
+        """What f + ηh leaves of the largest possible decrease D of the mean loss in B's span.
 
-    @property
-    def left(self) -> float:
-        """ε_T of Proposition A.3: what the next predictor leaves of D."""
-        return self._left_at(self.f + self.eta * self.h)
-
-    @property
-    def oracle_error(self) -> float:
-        """ε of assumption (A3), per row: what the oracle's full step leaves of D."""
-        return self._left_at(self.f + self.h)
-
-    def _left_at(self, predictions: Floats) -> float:
-        return max(mean_decrease(self.y, predictions, self.f + self.best), 0.0)
+        D itself for η = 0, Proposition A.3's ε_T for the step's own η, assumption (A3)'s ε (per
+        row) for η = 1.
+        """
+        return max(mean_decrease(self.y, self.f + eta * self.h, self.f + self.best), 0.0)

@@ -69,13 +69,13 @@ def step_in_its_proof(t: Trajectory) -> Check:
 @tries_on("M3", lambda trials: trials.log_steps[EXACT])
 def alpha_by_descent(s: LogStep) -> Check:
     """Lemma A.2: α ≤ 2/√(1 − L) · C_T · √D."""
-    return Check(s.alpha, PAPERS * s.constant * np.sqrt(s.possible))
+    return Check(s.worst[0], PAPERS * s.constant * np.sqrt(s.left(0)))
 
 
 @tries_on("M4", lambda trials: trials.log_steps)
 def alpha_by_gap(s: LogStep) -> Check:
     """Proposition A.3: α ≤ 2/√(1 − L) · C_T · √(φ_T + ε_T)."""
-    return Check(s.alpha, PAPERS * s.constant * np.sqrt(s.phi + s.left))
+    return Check(s.worst[0], PAPERS * s.constant * np.sqrt(s.phi + s.left(s.eta)))
 
 
 def _full_log_steps(trials: Trials, oracle: str = EXACT) -> list[LogStep]:
@@ -115,7 +115,7 @@ def _(i: Instance) -> tuple[Check, Check]:
 
 def cauchy_schwarz_line(s: LogStep) -> Check:
     """A line in the lemma's proof, κ ≡ 1: E_n[b(Y − φ)]² ≤ E_n[b Var], b the worst group's."""
-    b = s.worst_group
+    _, b = s.worst
     return Check((b * (s.y - mu(s.f))).mean() ** 2, (b * s.variance).mean())
 
 
@@ -129,9 +129,9 @@ def _(trials: Trials) -> Tried:
 @tries_on("M8", lambda trials: trials.log_steps)
 def alpha_repaired(s: LogStep) -> tuple[Check, ...]:
     """Ours: α ≤ √(2L) C_T √D, √D ≤ √φ_T + √ε_T, and √D ≤ √φ_T/η + √ε with (A3)'s ε."""
-    root, gap = np.sqrt(s.possible), np.sqrt(s.phi)
+    root, gap = np.sqrt(s.left(0)), np.sqrt(s.phi)
     return (
-        Check(s.alpha, OURS * s.constant * root),
-        Check(root, gap + np.sqrt(s.left)),
-        Check(root, gap / s.eta + np.sqrt(s.oracle_error)),
+        Check(s.worst[0], OURS * s.constant * root),
+        Check(root, gap + np.sqrt(s.left(s.eta))),
+        Check(root, gap / s.eta + np.sqrt(s.left(1))),
     )

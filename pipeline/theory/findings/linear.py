@@ -66,8 +66,9 @@ def projector_difference(Bu: Floats, Bv: Floats) -> tuple[Check, Check]:
 
 def class_difference(learners: Factorised, f: Floats, other: Floats) -> tuple[Check, Check]:
     """‖B(f) − B(f')‖ / ‖f − f'‖: the paper's max‖h‖ √k L_G, and the sharper max‖h‖ sup‖g'‖."""
-    measured, size = distance(learners(f), learners(other)), learners.largest_h
-    paper = size * np.sqrt(learners.k) * learners.lipschitz * norm(f - other)
+    measured = distance(learners(f), learners(other))
+    size = np.linalg.norm(learners.H, axis=1).max()
+    paper = size * np.sqrt(learners.g(f).shape[1]) * learners.lipschitz * norm(f - other)
     return Check(measured, paper), Check(measured, size * learners.slope * norm(f - other))
 
 
