@@ -7,10 +7,10 @@ In the order in which they build on each other:
 - `instances`, `rows`: random problems and rows of the datasets to try statements on;
 - `trials`: the runs that several statements are tried on;
 - `checks`: a measured value beside its bound;
-- `statements` (and statements.yaml): the words of every statement;
+- `statements` (and statements.yaml): the words of every statement, and of what is wrong;
 - `verdicts`: how checks give a verdict, and the registry of statements;
-- `spiral`, `products`: two constructions that statements of ours need;
+- `constructions`: two that statements of ours need;
 - `findings`: a module per theorem with its checks, counterexamples and statements;
-- `errata`: what is wrong in the paper's theory;  ``proofs/``: of what is ours, in LaTeX;
+- ``proofs/``: of what is ours, in LaTeX;
 - `curves`, `income`, `study`: what ``stage=theory`` measures and writes;  `figures` draws it.
 """

@@ -44,17 +44,26 @@ T = TypeVar("T")
 CheckOf = Callable[[T], Check | tuple[Check, ...]]  # what checks a run, once or in several ways
 
 
+def norm(v: Floats) -> float:
+    """‖v‖₂ of a vector."""
+    return float(np.linalg.norm(v))
+
+
+def distance(A: Floats, B: Floats) -> float:
+    """The spectral norm ‖A − B‖₂ of two matrices."""
+    return float(np.linalg.norm(A - B, 2))
+
+
 def identity(left: Floats | float, right: Floats | float, scale: float | None = None) -> Check:
     """An identity's error relative to the size of its sides (or to ``scale``)."""
-    left, right = np.asarray(left), np.asarray(right)
-    size = scale or max(float(np.abs(left).max()), float(np.abs(right).max()), 1e-300)
-    return Check(float(np.abs(left - right).max()) / size, ROUNDING)
+    size = scale or max(np.abs(left).max(), np.abs(right).max(), 1e-300)
+    return Check(np.abs(left - right).max() / size, ROUNDING)
 
 
 def worst(values: Floats, bounds: Floats) -> Check:
     """The check of the round that uses the largest share of its bound; both (T,)."""
     k = int((values / bounds).argmax())
-    return Check(float(values[k]), float(bounds[k]))
+    return Check(values[k], bounds[k])
 
 
 def worst_prefix(values: Floats, bounds: Floats) -> Check:
@@ -70,11 +79,15 @@ def by_regime(checks: Mapping[str, Iterable[Check]]) -> list[Check]:
     return [replace(check, regime=name) for name, some in checks.items() for check in some]
 
 
-def check_runs(check: CheckOf[T], runs: Mapping[str, Iterable[T]]) -> list[Check]:
-    """The checks of all runs, each marked with the regime under whose name the run is given."""
-    found = ((name, check(run)) for name, some in runs.items() for run in some)
-    return [
-        replace(one, regime=name)
-        for name, checks in found
-        for one in (checks if isinstance(checks, tuple) else (checks,))
-    ]
+def check_runs(check: CheckOf[T], runs: Iterable[T] | Mapping[str, Iterable[T]]) -> list[Check]:
+    """The checks of all runs.
+
+    runs : in a list or, in a mapping of lists, by the regime that their checks are marked with.
+    """
+    found = []
+    for name, some in runs.items() if isinstance(runs, Mapping) else [("", runs)]:
+        for run in some:
+            checks = check(run)
+            several = checks if isinstance(checks, tuple) else (checks,)
+            found += [replace(c, regime=name) if name else c for c in several]
+    return found

@@ -10,6 +10,7 @@ import pandas as pd
 from pipeline.analysis.bounds import gap_bound, sharp_gap_bound
 from pipeline.boosting.arrays import Floats, Ints
 from pipeline.boosting.rescaling import Adaptive
+from pipeline.theory.constructions import slow_spiral, spiral
 from pipeline.theory.dynamics import Trajectory, run
 from pipeline.theory.findings.adaptive import not_quadratic, not_quadratic_smooth
 from pipeline.theory.findings.adaptive import quadratic as quadratic_constant
@@ -17,7 +18,6 @@ from pipeline.theory.findings.linear import linear_rate
 from pipeline.theory.findings.unit import smallest_gap
 from pipeline.theory.instances import SMOOTH, instance
 from pipeline.theory.learners import bins
-from pipeline.theory.spiral import slow_spiral, spiral
 
 ETA = 0.5
 

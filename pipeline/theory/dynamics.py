@@ -6,7 +6,7 @@ in the span of B(f_t), so that ε_t = ½‖e_t‖² is exactly the ε_t of assum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from pipeline.boosting.rescaling import Rescaling, Unit
 from pipeline.theory.learners import Projector, project
 
 Learners = Callable[[Floats], Floats]
+Oracle = Callable[[int, Floats, Projector], tuple[Floats, float]]  # of t, f_t, A(f_t): h_t, ε_t
 Direction = Literal["random", "along", "against"]
 
 
@@ -71,6 +72,33 @@ class Trajectory:
         return np.linalg.norm(products, axis=1) / len(self.y)
 
 
+def follow(
+    y: Floats,
+    f0: Floats,
+    learners: Learners,
+    eta: float,
+    n_rounds: int,
+    oracle: Oracle,
+    rescaling: Rescaling | None = None,
+) -> dict[str, Any]:
+    """The rounds of an oracle: what a `Trajectory` has, r and loss being those of the squares."""
+    rescaling = rescaling or Unit()
+    fs, rounds = [f0], []
+    for t in range(n_rounds):
+        f, B = fs[-1], learners(fs[-1])
+        A = project(B)
+        h, epsilon = oracle(t, f, A)
+        phi = f + eta * h
+        w = rescaling.weight(t, y, phi)
+        fs.append(w * phi)
+        rounds.append((B, A, h, epsilon, phi, w))
+    Bs, As, *others = zip(*rounds, strict=True)
+    arrays = dict(zip(("h", "epsilon", "phi", "w"), map(np.array, others), strict=True))
+    r = y - np.array(fs)
+    loss = 0.5 * np.square(r).sum(axis=1)
+    return {"y": y, "eta": eta, "f": np.array(fs), "r": r, "loss": loss, "B": Bs, "A": As} | arrays
+
+
 def run(
     y: Floats,
     f0: Floats,
@@ -85,57 +113,33 @@ def run(
 
     The direction of e_t in the span is random, or along the best step, or against it.
     """
-    rescaling = rescaling or Unit()
     rng = np.random.default_rng(0)
-    f, fs, rounds = f0, [f0], []
-    for t in range(n_rounds):
-        B = learners(f)
-        A = project(B)
+
+    def oracle(t: int, f: Floats, A: Projector) -> tuple[Floats, float]:
         best, away = A(y - f), A(rng.normal(size=len(y)))
         if direction != "random" and np.linalg.norm(best) > 0:
             away = best if direction == "along" else -best
         size = np.linalg.norm(away)
         epsilon = error(t) if size > 0 else 0.0
-        h = best + (np.sqrt(2 * epsilon) / size * away if epsilon > 0 else 0.0)
-        phi = f + eta * h
-        w = rescaling.weight(t, y, phi)
-        f = w * phi
-        fs.append(f)
-        rounds.append({"B": B, "A": A, "h": h, "epsilon": epsilon, "phi": phi, "w": w})
-    r = y - np.array(fs)
-    loss = 0.5 * np.square(r).sum(axis=1)
-    return Trajectory(y=y, eta=eta, f=np.array(fs), r=r, loss=loss, **over_rounds(rounds))
+        return best + (np.sqrt(2 * epsilon) / size * away if epsilon > 0 else 0.0), epsilon
+
+    return Trajectory(**follow(y, f0, learners, eta, n_rounds, oracle, rescaling))
 
 
-def over_rounds(rounds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What every round has, for a `Trajectory`: B and A as tuples, the rest as arrays."""
-    entries = {name: tuple(r[name] for r in rounds) for name in rounds[0]}
-    return {name: e if name in ("B", "A") else np.array(e) for name, e in entries.items()}
+@dataclass(frozen=True, kw_only=True)
+class HybridRun(Trajectory):
+    """A run of the appendix's hybrid, drawn towards predictions ``strong`` with strength γ."""
 
-
-@dataclass(frozen=True)
-class HybridRun:
-    """A run of the appendix's hybrid: f (T + 1, n), and the classes B of its rounds.
-
-    strong : ŷ, (n,), the predictions towards which f is drawn with strength γ.
-    """
-
-    y: Floats
     strong: Floats
-    eta: float
     gamma: float
-    f: Floats
-    B: tuple[Floats, ...]
 
 
 def run_hybrid(
     y: Floats, f0: Floats, learners: Learners, strong: Floats, eta: float, gamma: float, n: int
 ) -> HybridRun:
     """``n`` rounds of the appendix's hybrid: f_{t+1} = f_t + η (A r_t + γ (ŷ − f_t))."""
-    f, fs, Bs = f0, [f0], []
-    for _ in range(n):
-        B = learners(f)
-        f = f + eta * (project(B)(y - f) + gamma * (strong - f))
-        fs.append(f)
-        Bs.append(B)
-    return HybridRun(y, strong, eta, gamma, np.array(fs), tuple(Bs))
+
+    def oracle(_: int, f: Floats, A: Projector) -> tuple[Floats, float]:
+        return A(y - f) + gamma * (strong - f), 0.0
+
+    return HybridRun(**follow(y, f0, learners, eta, n, oracle), strong=strong, gamma=gamma)

@@ -5,7 +5,7 @@ Everything is drawn from what ``stage=theory`` wrote and from stored runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,24 +14,16 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pipeline.analysis import style
 from pipeline.analysis.certificates import certified
 from pipeline.analysis.curves import FLOOR, SQUARE
 from pipeline.analysis.evidence import Evidence
-from pipeline.analysis.style import (
-    BLUE,
-    GREEN,
-    LOOKS,
-    ORANGE,
-    PANEL,
-    RED,
-    legend_below,
-    plain,
-    save,
-    styled,
-)
+from pipeline.analysis.style import BLUE, GREEN, LOOKS, ORANGE, RED
 from pipeline.boosting.arrays import Floats
 from pipeline.theory.instances import SMOOTH
 from pipeline.theory.study import Study
+
+PAPER, SHARPER = (ORANGE, "--", "paper"), (GREEN, "-.", "sharper (T4)")
 
 
 def draw_all(study: Study, evidence: Evidence, leaves: Evidence | None, folder: Path) -> list[str]:
@@ -39,140 +31,117 @@ def draw_all(study: Study, evidence: Evidence, leaves: Evidence | None, folder: 
 
     leaves : the same runs with the errors of leaf indicators, of which certificates speak.
     """
-    titles = plain(evidence.titles)
-    evidence = replace(evidence, titles=titles)
-    drawn: dict[str, Callable[[], Figure]] = {
-        "theory_rate": lambda: rate(_Curves(study.curves, "rate")),
-        "theory_datasets": lambda: datasets(study.exact, titles),
-        "theory_contraction": lambda: contraction(
-            _Curves(study.curves, "contraction"), _Curves(study.curves, "hard_bins")
-        ),
-        "theory_noise": lambda: noise(_Curves(study.curves, "noise")),
-        "theory_weights": lambda: weights(_Curves(study.curves, "weights")),
-        "theory_quadratic": lambda: quadratic(_Curves(study.curves, "quadratic")),
-        "theory_error": lambda: error(evidence, study.gbdt),
-    }
-    if leaves is not None:
-        certain = replace(leaves, titles=titles)
-        drawn["theory_certificate"] = lambda: certificate(certain, study.widths)
-    if study.income is not None:
-        rounds = study.income
-        drawn["income"] = lambda: income(rounds)
-    with styled():
-        for name, draw in drawn.items():
-            save(draw(), folder, name)
+    titles = style.plain(evidence.titles)
+    curves = {str(figure): points for figure, points in study.curves.groupby("figure")}
+    with style.styled():
+        drawn = {
+            "theory_rate": rate(curves["rate"]),
+            "theory_datasets": datasets(study.exact, titles),
+            "theory_contraction": contraction(curves["contraction"], curves["hard_bins"]),
+            "theory_noise": noise(curves["noise"]),
+            "theory_weights": weights(curves["weights"]),
+            "theory_quadratic": quadratic(curves["quadratic"]),
+            "theory_error": error(replace(evidence, titles=titles), study.gbdt),
+        }
+        if leaves is not None:
+            certain = replace(leaves, titles=titles)
+            drawn["theory_certificate"] = certificate(certain, study.widths)
+        if study.income is not None:
+            drawn["income"] = income(study.income)
+        for name, figure in drawn.items():
+            style.save(figure, folder, name)
     return list(drawn)
 
 
-class _Curves:
-    """The curves of one figure, by panel and series."""
-
-    def __init__(self, curves: pd.DataFrame, figure: str) -> None:
-        self.points = curves[curves["figure"] == figure]
-
-    def __call__(self, series: str, panel: str = "") -> tuple[Floats, Floats]:
-        """x and y of a series."""
-        some = self.points[(self.points["series"] == series) & (self.points["panel"] == panel)]
-        return some["x"].to_numpy(np.float64), some["y"].to_numpy(np.float64)
-
-    @property
-    def series(self) -> list[str]:
-        """The names of all series."""
-        return list(self.points["series"].unique())
-
-
-def rate(curves: _Curves) -> Figure:
+def rate(curves: pd.DataFrame) -> Figure:
     """Smallest gap against T."""
     figure, (smooth, spiral, path) = _panels(3, 10, 3.3)
-    for axes, panel in ((smooth, "smooth"), (spiral, "spiral")):
-        axes.loglog(*curves("paper", panel), color=ORANGE, linestyle="--", label="paper")
-        axes.loglog(*curves("sharper", panel), color=GREEN, linestyle="-.", label="sharper (T4)")
-    smooth.loglog(*curves("measured", "smooth"), color=BLUE, label="measured")
+    lines = {"paper": PAPER, "sharper": SHARPER, "measured": (BLUE, "-", "measured")}
+    _loglog(smooth, curves, lines, "smooth")
     smooth.set(title="a smooth class", xlabel="T", ylabel="smallest gap", ylim=(1e-6, None))
-    spiral.loglog(
-        *curves("measured", "spiral"), color=BLUE, marker="o", linestyle="", label="a spiral per T"
-    )
-    spiral.loglog(*curves("one instance", "spiral"), color=RED, label="one spiral, gap of round T")
-    spiral.set(title="two points, one learner", xlabel="T")
-    path.plot(*curves("residual", "path"), color=BLUE, marker=".", linewidth=0.8)
+    lines |= {
+        "measured": (BLUE, "o", "a spiral per T"),
+        "one instance": (RED, "-", "one spiral, gap of round T"),
+    }
+    _loglog(spiral, curves, lines, "spiral")
+    spiral.set(title="two points, one learner", xlabel="T", ylim=(1e-4, None))
+    path.plot(*_points(curves, "residual", "path"), color=BLUE, marker=".", linewidth=0.8)
     path.plot(0, 0, "+", color="black")
     path.set(title="the residual's way, T = 60", xlabel="first point", ylabel="second point")
     path.set_aspect("equal")
     for axes in (smooth, spiral):
         axes.legend(frameon=False, fontsize=8.5, loc="lower left")
-    spiral.set_ylim(bottom=1e-4)
     return figure
 
 
 def datasets(exact: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
     """Smallest gap on rows of the datasets, exact oracle, beside Unit's bounds."""
     shown = [d for d in titles if (exact["dataset"] == d).any()]
-    figure, panels = _panels(len(shown), PANEL * len(shown), 2.9)
-    for axes, dataset in zip(panels, shown, strict=True):
+    figure, panels = _dataset_panels(shown, titles)
+    for dataset, axes in panels.items():
         runs = exact[exact["dataset"] == dataset]
         one = runs[runs["strategy"] == runs["strategy"].iloc[0]]
         axes.loglog(one["round"], one["paper"], color="black", linestyle="--", label="paper (Unit)")
         axes.loglog(one["round"], one["sharp"], color="black", linestyle="-.", label="sharper")
         for strategy, group in runs.groupby("strategy", sort=False):
             look = LOOKS[str(strategy)]
-            style = look.line | {"markevery": 0.12, "label": look.label}
-            axes.loglog(group["round"], group["gap"].cummin(), **style)
-        axes.set(title=titles[dataset], xlabel="T", ylim=(1e-7, None))
-    panels[0].set_ylabel("smallest gap")
-    legend_below(figure, panels[0])
+            line = look.line | {"markevery": 0.12, "label": look.label}
+            axes.loglog(group["round"], group["gap"].cummin(), **line)
+        axes.set(xlabel="T", ylim=(1e-7, None))
+    panels[shown[0]].set_ylabel("smallest gap")
+    style.legend_below(figure, panels[shown[0]])
     return figure
 
 
-def contraction(smooth: _Curves, hard: _Curves) -> Figure:
+def contraction(smooth: pd.DataFrame, hard: pd.DataFrame) -> Figure:
     """κ and the measured factor over ρ; and the factor of a hard class over rounds."""
     figure, (left, right) = _panels(2, 9, 3.3)
     for kind, colour in zip(SMOOTH, (BLUE, ORANGE, GREEN, RED), strict=True):
-        left.loglog(*smooth("bound", kind), color=colour, linestyle="--")
-        left.loglog(*smooth("measured", kind), color=colour, marker="o", label=kind)
+        lines = {"bound": (colour, "--", None), "measured": (colour, "o-", kind)}
+        _loglog(left, smooth, lines, kind)
     left.axhline(0.5, color="black", linewidth=0.8, linestyle=":")
     left.axhline(1.0, color="black", linewidth=0.8)
     left.set(title="smooth classes", xlabel="ρ (distance of the start)", ylabel="factor per round")
     left.plot([], [], color="black", linestyle="--", label="κ")
     left.legend(frameon=False, fontsize=8.5, ncols=2)
-    every = hard.points.sort_values("x")
+    every = hard.sort_values("x")
     right.plot(every["x"], every["y"], color=BLUE, zorder=1)
-    right.scatter(*hard("unchanged"), color=BLUE, label="no point changes cell")
-    right.scatter(*hard("changed"), color=RED, marker="x", label="some point does")
+    right.scatter(*_points(hard, "unchanged"), color=BLUE, label="no point changes cell")
+    right.scatter(*_points(hard, "changed"), color=RED, marker="x", label="some point does")
     right.axhline(0.5, color="black", linewidth=0.8, linestyle=":")
     right.set(title="hard bins", xlabel="round")
     right.legend(frameon=False, fontsize=8.5)
     return figure
 
 
-def noise(curves: _Curves) -> Figure:
+def noise(curves: pd.DataFrame) -> Figure:
     """Smallest gap over ε."""
     figure, (axes,) = _panels(1, 5, 3.2)
-    axes.loglog(*curves("bound"), color=ORANGE, linestyle="--", label="bound")
-    axes.loglog(*curves("floor"), color="black", linestyle=":", label="floor 2η√ε")
-    axes.loglog(*curves("measured"), "o-", color=BLUE, label="measured")
+    lines = {"bound": (ORANGE, "--", "bound"), "floor": ("black", ":", "floor 2η√ε")}
+    _loglog(axes, curves, lines | {"measured": (BLUE, "o-", "measured")})
     axes.set(xlabel="ε", ylabel="smallest gap of 200 rounds")
     axes.legend(frameon=False)
     return figure
 
 
-def weights(curves: _Curves) -> Figure:
+def weights(curves: pd.DataFrame) -> Figure:
     """|ω_t − 1| over rounds."""
     figure, (axes,) = _panels(1, 5, 3.2)
-    for series in curves.series:
-        axes.loglog(*curves(series), color=GREEN, alpha=0.6)
-    axes.set(xlabel="round", ylabel="|ω_t − 1|")
-    axes.set_ylim(bottom=1e-15)
+    for _, run in curves.groupby("series", sort=False):
+        axes.loglog(run["x"], run["y"], color=GREEN, alpha=0.6)
+    axes.set(xlabel="round", ylabel="|ω_t − 1|", ylim=(1e-15, None))
     return figure
 
 
-def quadratic(curves: _Curves) -> Figure:
+def quadratic(curves: pd.DataFrame) -> Figure:
     """‖r₁‖/‖r₀‖ over ε."""
     figure, (axes,) = _panels(1, 5, 3.2)
-    axes.loglog(*curves("fixed"), color=RED, label="one learner, fixed")
-    axes.loglog(*curves("radial"), color=ORANGE, linestyle="-.", label="radial functions of f")
-    axes.loglog(
-        *curves("quadratic"), color=GREEN, linestyle="--", label="learners span y's complement"
-    )
+    lines = {
+        "fixed": (RED, "-", "one learner, fixed"),
+        "radial": (ORANGE, "-.", "radial functions of f"),
+        "quadratic": (GREEN, "--", "learners span y's complement"),
+    }
+    _loglog(axes, curves, lines)
     axes.set(xlabel="‖r₀‖ = ε", ylabel="‖r₁‖ / ‖r₀‖")
     axes.legend(frameon=False)
     return figure
@@ -192,17 +161,13 @@ def error_parts(mse: Floats, gap: Floats, n: int, eta: float) -> tuple[Floats, F
 
 def error(evidence: Evidence, gbdt: pd.DataFrame) -> Figure:
     """Training MCE of the stored Unit runs and its bound."""
-    figure, panels = _panels(len(evidence.datasets), PANEL * len(evidence.datasets), 2.9)
+    figure, panels = _dataset_panels(evidence.datasets, evidence.titles)
     sizes = evidence.sizes[evidence.sizes["strategy"] == "unit"].sort_values("seed")
-    for axes, dataset in zip(panels, evidence.datasets, strict=True):
-        mse, gap, mce = (
-            evidence.curves(dataset, "unit", c) for c in ("mse_train", "gap", "mce_train")
-        )
-        n_train = sizes.loc[sizes["dataset"] == dataset, "n_train"]
-        parts = [
-            error_parts(*curves, evidence.eta) for curves in zip(mse, gap, n_train, strict=True)
-        ]
-        move, oracle = (np.mean([p[k] for p in parts], axis=0) for k in (0, 1))
+    for dataset, axes in panels.items():
+        columns = ("mse_train", "gap", "mce_train")
+        mse, gap, mce = (evidence.curves(dataset, "unit", column) for column in columns)
+        runs = zip(mse, gap, sizes.loc[sizes["dataset"] == dataset, "n_train"], strict=True)
+        move, oracle = np.mean([error_parts(*run, evidence.eta) for run in runs], axis=0)
         t = np.arange(len(move))
         axes.semilogy(t, move + oracle, color="black", label="bound")
         axes.semilogy(t, move, color=ORANGE, linestyle="--", label="gap part")
@@ -211,15 +176,14 @@ def error(evidence: Evidence, gbdt: pd.DataFrame) -> Figure:
         bracket = one["round"], one["epsilon_low"], one["epsilon_high"]
         axes.fill_between(*bracket, color=RED, alpha=0.25, lw=2, label="ε part, bracketed")
         axes.semilogy(t, mce.mean(axis=0)[:-1], color=BLUE, label="training MCE")
-        axes.set(title=evidence.titles[dataset], xlabel="round")
-    legend_below(figure, panels[0])
+    style.legend_below(figure, panels[evidence.datasets[0]])
     return figure
 
 
 def certificate(evidence: Evidence, widths: Mapping[str, float]) -> Figure:
     """What held-out rows certify of the stored Unit runs, beside plug-in and debiased errors."""
-    figure, panels = _panels(len(evidence.datasets), PANEL * len(evidence.datasets), 2.9)
-    for axes, dataset in zip(panels, evidence.datasets, strict=True):
+    figure, panels = _dataset_panels(evidence.datasets, evidence.titles)
+    for dataset, axes in panels.items():
         mce, floor, square = (
             evidence.curves(dataset, "unit", column).mean(axis=0)
             for column in ("mce_test", FLOOR, SQUARE)
@@ -231,9 +195,8 @@ def certificate(evidence: Evidence, widths: Mapping[str, float]) -> Figure:
         axes.semilogy(t, floor, color="black", linestyle=":", label="noise floor")
         debiased = np.sqrt(np.where(square > 0, square, np.nan))
         axes.semilogy(t, debiased, color=GREEN, marker="x", label="debiased (where above 0)")
-        axes.set(title=evidence.titles[dataset], xlabel="round")
-    panels[0].set_ylabel("test MCE")
-    legend_below(figure, panels[0])
+    panels[evidence.datasets[0]].set_ylabel("test MCE")
+    style.legend_below(figure, panels[evidence.datasets[0]])
     return figure
 
 
@@ -253,7 +216,7 @@ def income(rounds: pd.DataFrame) -> Figure:
     panels[2].set_yscale("log")
     for linestyle, label in (("-", "training"), (":", "test")):
         panels[0].plot([], [], color="black", linestyle=linestyle, label=label)
-    legend_below(figure, panels[0])
+    style.legend_below(figure, panels[0])
     return figure
 
 
@@ -261,3 +224,31 @@ def _panels(n: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
     """A figure of ``width`` times ``height`` inches with a row of ``n`` panels."""
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, list(figure.subplots(1, n, squeeze=False)[0])
+
+
+def _dataset_panels(
+    names: Iterable[str], titles: Mapping[str, str]
+) -> tuple[Figure, dict[str, Axes]]:
+    """A row of panels over rounds, one for each dataset and under its title."""
+    shown = list(names)
+    figure, panels = _panels(len(shown), style.PANEL * len(shown), 2.9)
+    for axes, name in zip(panels, shown, strict=True):
+        axes.set(title=titles[name], xlabel="round")
+    return figure, dict(zip(shown, panels, strict=True))
+
+
+def _points(curves: pd.DataFrame, series: str, panel: str = "") -> tuple[Floats, Floats]:
+    """x and y of one figure's series."""
+    some = curves[(curves["series"] == series) & (curves["panel"] == panel)]
+    return some["x"].to_numpy(np.float64), some["y"].to_numpy(np.float64)
+
+
+def _loglog(
+    axes: Axes,
+    curves: pd.DataFrame,
+    lines: Mapping[str, tuple[str, str, str | None]],
+    panel: str = "",
+) -> None:
+    """Draw series of one figure; ``lines`` has their colours, matplotlib's formats and labels."""
+    for series, (colour, line, label) in lines.items():
+        axes.loglog(*_points(curves, series, panel), line, color=colour, label=label)

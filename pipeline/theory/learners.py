@@ -35,16 +35,6 @@ class Factorised:
         G = self.g(f)
         return (self.H[:, :, None] * G[:, None, :]).reshape(len(f), -1)
 
-    @property
-    def k(self) -> int:
-        """The number of functions of the prediction."""
-        return self.g(np.zeros(len(self.H))).shape[1]
-
-    @property
-    def largest_h(self) -> float:
-        """max_i ‖h(x_i)‖₂."""
-        return float(np.linalg.norm(self.H, axis=1).max())
-
 
 @dataclass(frozen=True)
 class Projector:
@@ -112,11 +102,6 @@ def sigmoid(H: Floats, centres: Floats, width: float) -> Factorised:
 def linear(H: Floats) -> Factorised:
     """g(u) = (1, u)."""
     return Factorised(H, lambda f: np.column_stack([np.ones(len(f)), f]), 1.0, 1.0)
-
-
-def product(H: Floats) -> Factorised:
-    """g(u) = u alone: smooth, but its projector is not continuous at f = 0."""
-    return Factorised(H, lambda f: f[:, None], 1.0, 1.0)
 
 
 def bins(H: Floats, edges: Floats) -> Factorised:

@@ -13,8 +13,8 @@ import numpy as np
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.logloss import curvature, mean_log_loss
 from pipeline.boosting.logloss import sigmoid as mu
-from pipeline.theory.dynamics import Learners, Trajectory, over_rounds
-from pipeline.theory.learners import Projector, project
+from pipeline.theory.dynamics import Learners, Trajectory, follow
+from pipeline.theory.learners import Projector
 
 SMOOTHNESS = 0.25  # L of the log-loss
 
@@ -31,27 +31,17 @@ def run_log_loss(
 
     Their m is the smallest curvature μ(1 − μ) on any segment from f_t to f_t + h_t.
     """
-    f, fs, rounds, convexity = f0, [f0], [], SMOOTHNESS
-    for _ in range(n):
-        B = learners(f)
-        A = project(B)
+
+    def oracle(_: int, f: Floats, A: Projector) -> tuple[Floats, float]:
         best = best_log_loss_step(y, f, A)
         h = share * best
-        epsilon = log_loss(y, f + h) - log_loss(y, f + best) if share < 1 else 0.0
-        convexity = min(convexity, *curvature(f), *curvature(f + h))
-        f = f + eta * h
-        fs.append(f)
-        rounds.append({"B": B, "A": A, "h": h, "epsilon": epsilon, "phi": f, "w": 1.0})
-    return Trajectory(
-        y=y,
-        eta=eta,
-        f=np.array(fs),
-        r=y - mu(np.array(fs)),
-        loss=np.array([log_loss(y, f) for f in fs]),
-        convexity=convexity,
-        smoothness=SMOOTHNESS,
-        **over_rounds(rounds),
-    )
+        return h, log_loss(y, f + h) - log_loss(y, f + best) if share < 1 else 0.0
+
+    rounds = follow(y, f0, learners, eta, n, oracle)
+    f, h = rounds["f"], rounds["h"]
+    lowest = min(curvature(f[:-1]).min(), curvature(f[:-1] + h).min())
+    exact = {"r": y - mu(f), "loss": np.array([log_loss(y, one) for one in f])}
+    return Trajectory(**rounds | exact, convexity=lowest, smoothness=SMOOTHNESS)
 
 
 def best_log_loss_step(y: Floats, f: Floats, A: Projector) -> Floats:
@@ -109,20 +99,11 @@ class LogStep:
         return p * (1 - p)
 
     @property
-    def deviations(self) -> Floats:
-        """Δ_{h,g}/τ_h, (m, k)."""
+    def worst(self) -> tuple[float, Floats]:
+        """The smallest α for which f is α-multicalibrated, and the column b = h g that needs it."""
         tau = np.sqrt((self.groups * self.variance).mean(axis=1))
-        return np.abs((self.columns * (self.y - mu(self.f))).mean(axis=2)) / tau[:, None]
-
-    @property
-    def alpha(self) -> float:
-        """The smallest α for which f is α-multicalibrated."""
-        return float(self.deviations.max())
-
-    @property
-    def worst_group(self) -> Floats:
-        """The column b = h g (n,) with the largest deviation."""
-        return self.columns.reshape(-1, len(self.y))[self.deviations.argmax()]
+        deviations = np.abs((self.columns * (self.y - mu(self.f))).mean(axis=2)) / tau[:, None]
+        return deviations.max(), self.columns.reshape(-1, len(self.y))[deviations.argmax()]
 
     @property
     def constant(self) -> float:
@@ -130,27 +111,17 @@ class LogStep:
         size = self.groups.sum(axis=1)
         above = self.columns.sum(axis=2) / size[:, None]
         below = (self.groups * self.variance).sum(axis=1) / size
-        return float(np.sqrt((above / below[:, None]).max()))
+        return np.sqrt((above / below[:, None]).max())
 
     @property
     def phi(self) -> float:
         """φ_T = (L/2) E_n[(f_{T+1} − f_T)²]."""
-        return float(SMOOTHNESS / 2 * np.square(self.eta * self.h).mean())
+        return SMOOTHNESS / 2 * np.square(self.eta * self.h).mean()
 
-    @property
-    def possible(self) -> float:
-        """D: the largest possible decrease of the mean loss in the span of B."""
-        return self._left_at(self.f)
+    def left(self, eta: float) -> float:
+        """What f + ηh leaves of the largest possible decrease D of the mean loss in B's span.
 
-    @property
-    def left(self) -> float:
-        """ε_T of Proposition A.3: what the next predictor leaves of D."""
-        return self._left_at(self.f + self.eta * self.h)
-
-    @property
-    def oracle_error(self) -> float:
-        """ε of assumption (A3), per row: what the oracle's full step leaves of D."""
-        return self._left_at(self.f + self.h)
-
-    def _left_at(self, predictions: Floats) -> float:
-        return max(mean_decrease(self.y, predictions, self.f + self.best), 0.0)
+        D itself for η = 0, Proposition A.3's ε_T for the step's own η, assumption (A3)'s ε (per
+        row) for η = 1.
+        """
+        return max(mean_decrease(self.y, self.f + eta * self.h, self.f + self.best), 0.0)

@@ -14,8 +14,6 @@ squares of the residuals around their cell's mean,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pipeline.boosting.arrays import Floats, Ints
@@ -55,32 +53,11 @@ def leading_directions(X: Floats) -> Floats:
     return A.U[:, np.arange(3) % A.rank] * np.sqrt(len(X))  # centred, of norm 1
 
 
-@dataclass(frozen=True)
-class OracleError:
-    """A round's loss after a full step, V(f_t + h_t), and a bracket of the least possible loss."""
-
-    loss: float
-    least_low: float
-    least_high: float
-
-    @property
-    def low(self) -> float:
-        """A lower bound on ε_t."""
-        return max(self.loss - self.least_high, 0.0)
-
-    @property
-    def high(self) -> float:
-        """An upper bound on ε_t."""
-        return max(self.loss - self.least_low, 0.0)
-
-
-def oracle_error(X: Floats, f: Floats, residual: Floats, h: Floats) -> OracleError:
-    """ε_t of a round that fitted h (n,) to ``residual`` y − f on the features (X, f)."""
-    return OracleError(
-        loss=0.5 * float(np.square(residual - h).sum()),
-        least_low=loss_within(equal_rows(X, f), residual),
-        least_high=loss_within(equal_values(f), residual),
-    )
+def oracle_error(X: Floats, f: Floats, residual: Floats, h: Floats) -> tuple[float, float]:
+    """Bounds from below and above on ε_t of a round that fitted h (n,) to ``residual`` y − f."""
+    loss = 0.5 * float(np.square(residual - h).sum())
+    least = loss_within(equal_values(f), residual), loss_within(equal_rows(X, f), residual)
+    return max(loss - least[0], 0.0), max(loss - least[1], 0.0)
 
 
 def loss_within(cell: Ints, residual: Floats) -> float:

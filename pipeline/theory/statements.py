@@ -1,8 +1,13 @@
-"""The statements' words, from statements.yaml; `findings` has the functions that try them."""
+"""The words of the statements and of the errata, from statements.yaml.
+
+`findings` has the functions that try the statements. Each erratum belongs to a statement, whose
+verdict and numbers are computed; a test holds that the errata are exactly the statements that do
+not hold.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,8 +24,8 @@ class Statement:
     """A statement's words.
 
     where : its place in the paper, or "ours".  correction : what holds instead.  limit : whether
-    the bounds of its checks are tolerances on something that tends to zero.  erratum : the words
-    of the erratum, if it needs one; see `errata`.
+    the bounds of its checks are tolerances on something that tends to zero.  erratum : if it needs
+    one, what is ``stated``, why it is ``wrong``, and what holds ``instead``.
     """
 
     id: str
@@ -33,9 +38,17 @@ class Statement:
     erratum: Mapping[str, str] | None = None
 
 
-WORDS: Mapping[str, Any] = yaml.safe_load(
+_WORDS: Mapping[str, Any] = yaml.safe_load(
     Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
 )
 STATEMENTS: Mapping[str, Statement] = {
-    id_: Statement(id=id_, **words) for id_, words in WORDS["statements"].items()
+    id_: Statement(id=id_, **words) for id_, words in _WORDS["statements"].items()
 }
+# Levels in the order of their weight: the ``title`` of their errata, and what one means.
+LEVELS: Mapping[Level, Mapping[str, str]] = _WORDS["levels"]
+# The errata with the id of their statement, in the order in which a page has them.
+ERRATA: Sequence[Mapping[str, str]] = [
+    {"id": id_, **(STATEMENTS[id_].erratum or {})} for id_ in _WORDS["errata"]
+]
+# Assumptions that a proof uses and its result does not name: ``where``, and which (``text``).
+UNNAMED: Sequence[Mapping[str, str]] = _WORDS["unnamed"]

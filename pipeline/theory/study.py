@@ -15,7 +15,7 @@ import pandas as pd
 from pipeline import files
 from pipeline.analysis.bounds import gap_bound, sharp_gap_bound
 from pipeline.boosting.algorithm import advance, boost
-from pipeline.boosting.rescaling import Rescaling, Unit
+from pipeline.boosting.rescaling import Unit
 from pipeline.config.schema import Config
 from pipeline.runs.kinds.rounds import KIND, CommonGround
 from pipeline.runs.plan import Plan
@@ -83,25 +83,23 @@ class Study:
     @classmethod
     def read(cls, folder: Path) -> Study | None:
         """What `write` kept; None if there is nothing, or something incomplete."""
-        needed = [cls.FINDINGS, *(cls.TABLES[name] for name in ("curves", "exact", "gbdt"))]
+        needed = [cls.FINDINGS, *(file for name, file in cls.TABLES.items() if name != "income")]
         missing = [file for file in needed if not (folder / file).exists()]
-        if missing:
-            if len(missing) < len(needed):
-                log.warning("%s lacks %s: stage=theory makes it anew", folder, ", ".join(missing))
+        if len(missing) == len(needed):
             return None
         try:
+            if missing:
+                raise ValueError(f"it lacks {', '.join(missing)}")
             tables = {
                 name: pd.read_csv(folder / file, keep_default_na=name != "curves")
                 for name, file in cls.TABLES.items()
                 if (folder / file).exists()
             }
             findings = json.loads((folder / cls.FINDINGS).read_text(encoding="utf-8"))
-            current = "range" in tables["gbdt"] and all("level" in f for f in findings)
+            if "range" not in tables["gbdt"] or not all("level" in f for f in findings):
+                raise ValueError("it is of an earlier edition")
         except ValueError as error:
             log.warning("%s cannot be read (%s): stage=theory makes it anew", folder, error)
-            return None
-        if not current:
-            log.warning("%s is of an earlier edition: stage=theory makes it anew", folder)
             return None
         return cls(findings=findings, income=tables.pop("income", None), **tables)
 
@@ -112,15 +110,15 @@ def conduct(plan: Plan, n: int = N_INSTANCES) -> Study:
     for config in plan.configs:
         of_dataset.setdefault(config.dataset.label, []).append(config)
     real: list[Instance] = []
-    exact: list[dict[str, Any]] = []
+    exact: list[pd.DataFrame] = []
     gbdt: list[dict[str, Any]] = []
     for configs in of_dataset.values():
         log.info("theory: rows of %s ...", configs[0].dataset.display)
         ground = _ground(plan, configs[0])
         instances = real_instances(ground.split.X_train, ground.split.y_train)
         real += instances
-        rescalings = {c.strategy.label: rescaling_of(c.strategy) for c in configs}
-        exact += exact_rounds(configs[0].dataset.label, instances, rescalings)
+        of_strategy = {config.strategy.label: config for config in configs}
+        exact += [exact_rounds(config, instances) for config in of_strategy.values()]
         gbdt += gbdt_rounds(configs[0], ground)
     income_ = None
     if INCOME_DATASET in of_dataset:
@@ -131,28 +129,25 @@ def conduct(plan: Plan, n: int = N_INSTANCES) -> Study:
     return Study(
         findings=[record(finding) for finding in REGISTRY.judge_all(Trials(Bank(n, real)))],
         curves=curves.measure(),
-        exact=pd.DataFrame(exact),
+        exact=pd.concat(exact, ignore_index=True),
         gbdt=pd.DataFrame(gbdt),
         income=income_,
     )
 
 
-def exact_rounds(
-    dataset: str, instances: Sequence[Instance], rescalings: Mapping[str, Rescaling]
-) -> Iterator[dict[str, Any]]:
+def exact_rounds(config: Config, instances: Sequence[Instance]) -> pd.DataFrame:
     """Gaps of the exact oracle on a dataset's rows, and Unit's bounds on the smallest one."""
     i = next(i for i in instances if i.kind == EXACT_KIND)
-    for strategy, rescaling in rescalings.items():
-        t = run(i.y, i.f0, i.learners, i.eta, EXACT_ROUNDS, rescaling)
-        for k, gap in enumerate(t.gaps, start=1):
-            yield {
-                "dataset": dataset,
-                "strategy": strategy,
-                "round": k,
-                "gap": gap,
-                "paper": gap_bound(t.eta, t.loss[0], k),
-                "sharp": sharp_gap_bound(t.eta, t.loss[0], k),
-            }
+    t = run(i.y, i.f0, i.learners, i.eta, EXACT_ROUNDS, rescaling_of(config.strategy))
+    columns = {
+        "dataset": config.dataset.label,
+        "strategy": config.strategy.label,
+        "round": t.counts,
+        "gap": t.gaps,
+        "paper": [gap_bound(t.eta, t.loss[0], k) for k in t.counts],
+        "sharp": [sharp_gap_bound(t.eta, t.loss[0], k) for k in t.counts],
+    }
+    return pd.DataFrame(columns)
 
 
 def gbdt_rounds(config: Config, ground: CommonGround) -> Iterator[dict[str, Any]]:
@@ -166,15 +161,15 @@ def gbdt_rounds(config: Config, ground: CommonGround) -> Iterator[dict[str, Any]
     y_test, f_test = ground.split.y_test, ground.initial.test
     eta, n = config.boosting.eta, len(y)
     for step in boost(y, f, config.boosting.rounds, eta, Unit(), ground.fit_round):
-        epsilon = oracle_error(X, f, y - f, (step.f - f) / eta)
+        low, high = oracle_error(X, f, y - f, (step.f - f) / eta)
         after = advance(f_test, ground.split.X_test, step, eta)
         yield {
             "dataset": config.dataset.label,
             "round": step.t,
             "distinct": len(np.unique(f.astype(np.float32))) / n,
             "gap": step.gap / eta / np.sqrt(n),
-            "epsilon_low": np.sqrt(2 * epsilon.low / n),
-            "epsilon_high": np.sqrt(2 * epsilon.high / n),
+            "epsilon_low": np.sqrt(2 * low / n),
+            "epsilon_high": np.sqrt(2 * high / n),
             "mce": ground.auditor_train.error(y=y, prediction=f),
             "largest": max(np.abs(y_test - f_test).max(), np.abs(y_test - after).max()),
             "range": np.ptp(np.concatenate([y, y_test])),

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from pipeline.boosting.arrays import Floats
 from pipeline.boosting.rescaling import Adaptive, Relaxed
 from pipeline.theory.dynamics import Direction, HybridRun, Trajectory, run, run_hybrid
 from pipeline.theory.instances import KINDS, SMOOTH, Bank, Instance
@@ -21,7 +21,8 @@ from pipeline.theory.logloss import LogStep, best_log_loss_step, run_log_loss
 
 SHARE = 0.7  # of the best step that an oracle with a relative error takes
 LONG, VERY_LONG = 200, 1000  # rounds
-EXACT = "exact oracle"
+EXACT, PARTIAL = "exact oracle", "a share of the best step"
+RELATIVE = "log-loss, relative error"
 # Size and direction of the oracle's errors.
 ORACLES: Mapping[str, tuple[float, Direction]] = {
     EXACT: (0.0, "random"),
@@ -29,22 +30,19 @@ ORACLES: Mapping[str, tuple[float, Direction]] = {
     "errors along the step": (0.05, "along"),
     "errors against the step": (0.05, "against"),
 }
-LOG_ORACLES = (EXACT, "a share of the best step", "a step with random errors")
+LOG_ORACLES = (EXACT, PARTIAL, "a step with random errors")
 
 
 @dataclass(frozen=True)
 class HybridTrial:
     """A run of the appendix's hybrid algorithm, and what Lemma A.9 is tried on beside it.
 
-    P, Q : (n, n) random matrices that commute.  noise : (n,).  share : of the largest step size.
+    lemma : two (n, n) random matrices that commute, noise (n,), a share of the largest step size.
     """
 
     instance: Instance
     run: HybridRun
-    P: Floats
-    Q: Floats
-    noise: Floats
-    share: float
+    lemma: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -83,14 +81,13 @@ class Trials:
 
         A relative error is that of an oracle which takes a `SHARE` of the best step.
         """
-        instances = list(self.bank.random(("sigmoid",), self.bank.n))
-        return {
-            "log-loss, classes separable": [_any_log_run(i, separable=True) for i in instances],
-            "log-loss, not separable": [_any_log_run(i, separable=False) for i in instances],
-            "log-loss, relative error": [
-                _any_log_run(i, separable=False, share=SHARE) for i in instances
-            ],
+        regimes = {
+            "log-loss, classes separable": (True, 1.0),
+            "log-loss, not separable": (False, 1.0),
+            RELATIVE: (False, SHARE),
         }
+        instances = list(self.bank.random(("sigmoid",), self.bank.n))
+        return {name: [_any_log_run(i, *how) for i in instances] for name, how in regimes.items()}
 
     @cached_property
     def log_steps(self) -> dict[str, list[LogStep]]:
@@ -177,7 +174,7 @@ def _log_runs(bank: Bank) -> Iterator[Trajectory]:
             eta = t.convexity
 
 
-def _any_log_run(i: Instance, *, separable: bool, share: float = 1.0) -> Trajectory:
+def _any_log_run(i: Instance, separable: bool, share: float) -> Trajectory:
     """Any η. Separable classes are those of a linear function of h(x), which the class holds."""
     score = i.learners.H @ i.generator().normal(size=i.learners.H.shape[1])
     score = score if separable else score + 2 * i.generator().normal(size=len(i.y))
@@ -196,28 +193,23 @@ def _log_step(i: Instance, oracle: str) -> LogStep:
     members[:, 0] = True  # a group has members
     groups = np.vstack([np.ones(n), members])
     cuts = np.quantile(f, np.linspace(0, 1, int(rng.integers(2, 5)))[1:-1])
-    cell = np.searchsorted(cuts, f)
-    intervals = np.array([cell == k for k in range(len(cuts) + 1)], float)
+    intervals = np.searchsorted(cuts, f) == np.arange(len(cuts) + 1)[:, None]
     columns = groups[:, None, :] * intervals
     B = columns.reshape(-1, n).T
-    best = best_log_loss_step(y, f, project(B))
-    if oracle == EXACT:
-        h = best
-    elif oracle == "a share of the best step":
-        h = float(rng.uniform(0.2, 1)) * best
-    else:
+    best = h = best_log_loss_step(y, f, project(B))
+    if oracle == PARTIAL:
+        h = rng.uniform(0.2, 1) * best
+    elif oracle != EXACT:
         h = best + B @ (0.3 * np.abs(best).max() * rng.normal(size=B.shape[1]))
     return LogStep(y, f, groups, columns, best, h, i.eta)
 
 
 def _hybrid_trial(i: Instance) -> HybridTrial:
-    rng = i.generator()
+    rng, n = i.generator(), len(i.y)
     gamma = float(rng.uniform(0.05, 1))
     eta = float(rng.uniform(0.02, 0.98)) * 2 * gamma / (1 + gamma) ** 2
-    strong = i.y + 0.3 * rng.normal(size=len(i.y))
-    basis = np.linalg.qr(rng.normal(size=(len(i.y), len(i.y))))[0]
-    P, Q = ((basis * rng.uniform(0.3, 2, len(i.y))) @ basis.T for _ in range(2))
-    noise = 0.1 * rng.normal(size=len(i.y))
-    share = float(rng.uniform(0.02, 0.98))
-    hybrid = run_hybrid(i.y, i.f0, i.learners, strong, eta, gamma, 10)
-    return HybridTrial(i, hybrid, P, Q, noise, share)
+    strong = i.y + 0.3 * rng.normal(size=n)
+    basis = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    P, Q = ((basis * rng.uniform(0.3, 2, n)) @ basis.T for _ in range(2))
+    lemma = P, Q, 0.1 * rng.normal(size=n), float(rng.uniform(0.02, 0.98))
+    return HybridTrial(i, run_hybrid(i.y, i.f0, i.learners, strong, eta, gamma, 10), lemma)

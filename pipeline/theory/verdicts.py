@@ -41,13 +41,8 @@ class Usage:
     def of(cls, regime: str, checks: Sequence[Check]) -> Usage:
         """The usage of one regime's checks."""
         ratios = [c.ratio for c in checks if c.bound > ROUNDING and np.isfinite(c.ratio)]
-        return cls(
-            regime,
-            len(checks),
-            sum(c.holds for c in checks),
-            float(np.median(ratios)) if ratios else None,
-            float(max(ratios)) if ratios else None,
-        )
+        shares = (float(np.median(ratios)), float(max(ratios))) if ratios else (None, None)
+        return cls(regime, len(checks), sum(c.holds for c in checks), *shares)
 
     def __str__(self) -> str:
         """For a terminal."""
@@ -106,16 +101,14 @@ def ruling(statement: Statement, tried: Tried) -> Ruling:
     regimes = [asdict(usage) for usage in tried.regimes]
     if statement.limit:  # its bounds are tolerances, of which no share is used
         regimes = [usage | {"median": None, "most": None} for usage in regimes]
+    words = {name: getattr(statement, name) for name in ("level", "where", "correction", "remark")}
     return Ruling(
         measured=tried.measured,
         rule=RULE,
         verdict=tried.verdict,
         explanation=statement.correction,
-        details={
-            "level": statement.level,
-            "where": statement.where,
-            "correction": statement.correction,
-            "remark": statement.remark,
+        details=words
+        | {
             "ours": statement.level == "ours",
             "evidence": tried.evidence(limit=statement.limit),
             "regimes": regimes,
@@ -134,6 +127,7 @@ def record(finding: Judgement) -> dict[str, Any]:
 
 REGISTRY: Registry[Trials] = Registry()
 Try = Callable[[Trials], Tried]
+Runs = Callable[[Trials], Any]  # a list, or a mapping of lists by regime
 C = TypeVar("C", bound=CheckOf[Any])
 
 
@@ -149,16 +143,22 @@ def tries(id_: str) -> Callable[[Try], Try]:
     return register
 
 
-def tries_on(id_: str, runs: Callable[[Trials], Any]) -> Callable[[C], C]:
+def tries_on(
+    id_: str, runs: Runs, *, narrower: Runs | None = None, corrected: bool = False
+) -> Callable[[C], C]:
     """Register a check of one run: it tries the statement ``id_`` on each of some ``runs``.
 
-    They are given in a list, or by regime in a mapping of lists.
+    narrower : runs under the condition in the statement's correction.  corrected : whether the
+    check gives two, the second of which is of the corrected form.
     """
 
     def register(check: C) -> C:
         def try_(trials: Trials) -> Tried:
-            some = runs(trials)
-            return Tried(stated=check_runs(check, some if isinstance(some, dict) else {"": some}))
+            found = check_runs(check, runs(trials))
+            if corrected:
+                return Tried(stated=found[::2], corrected=found[1::2])
+            under = check_runs(check, narrower(trials)) if narrower else ()
+            return Tried(stated=found, narrower=under)
 
         tries(id_)(try_)
         return check

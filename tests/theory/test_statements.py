@@ -8,10 +8,9 @@ import pytest
 
 from pipeline.analysis.bounds import gap_bound, sharp_gap_bound
 from pipeline.boosting.rescaling import Relaxed
-from pipeline.theory.errata import ERRATA, LEVELS
 from pipeline.theory.findings import REGISTRY, adaptive, error, linear, relaxed, unit
 from pipeline.theory.instances import Bank
-from pipeline.theory.statements import STATEMENTS, Level
+from pipeline.theory.statements import ERRATA, LEVELS, STATEMENTS, Level
 from pipeline.theory.trials import LONG, VERY_LONG, Trials
 
 
@@ -22,7 +21,7 @@ def test_every_statement_has_words_and_a_function_in_the_same_order():
 def test_levels_are_known_and_errata_have_one_of_them():
     assert (*LEVELS, "ours") == get_args(Level)
     assert {s.level for s in STATEMENTS.values()} == set(get_args(Level))
-    assert {STATEMENTS[e.id].level for e in ERRATA} == set(LEVELS)
+    assert {STATEMENTS[e["id"]].level for e in ERRATA} == set(LEVELS)
     ours = [s for s in STATEMENTS.values() if s.level == "ours"]
     assert all(s.where.startswith("ours") for s in ours)
 
@@ -30,7 +29,7 @@ def test_levels_are_known_and_errata_have_one_of_them():
 def test_statements_with_a_correction_are_those_with_an_erratum():
     corrected = {id_ for id_, s in STATEMENTS.items() if s.correction}
     assert corrected == {id_ for id_, s in STATEMENTS.items() if s.erratum}
-    assert sorted(corrected) == sorted(e.id for e in ERRATA)
+    assert sorted(corrected) == sorted(e["id"] for e in ERRATA)
 
 
 def percent(share):
@@ -63,7 +62,7 @@ def test_numbers_in_words_are_those_of_the_code(id_, kind, words):
 
 
 def test_numbers_in_errata_are_those_of_the_code():
-    wrong = {e.id: e.wrong for e in ERRATA}
+    wrong = {e["id"]: e["wrong"] for e in ERRATA}
     left, right = ONE_ROW
     assert (
         f"prediction ${error.ONE_ROW:g}$ and outcome $1$: ${left:.2g}$ on the left" in wrong["M7"]

@@ -105,7 +105,7 @@ class Theory(Chapter):
                 {**record, "paper": record["where"], "tone": TONES[record["verdict"]]}
                 for record in study.findings
             ],
-            "n_errata": sum(len(section.points) for section in points.sections),
+            "n_errata": sum(len(section.points) for section in points),
             "certificates": _certificates(certificates),
             "proofs": proofs(),
         }

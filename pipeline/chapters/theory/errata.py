@@ -8,61 +8,44 @@ from typing import Any
 
 from pipeline.report import latex
 from pipeline.report.render import environment, render
-from pipeline.theory.errata import ERRATA, LEVELS, UNNAMED, Erratum, Unnamed
+from pipeline.theory.statements import ERRATA, LEVELS, UNNAMED
 
 TITLE = "Errata to “On the Convergence of Multicalibration Gradient Boosting”"
 
 
 @dataclass(frozen=True)
-class Point:
-    """An erratum with its place and its numbers."""
-
-    erratum: Erratum
-    where: str
-    evidence: str
-    command: str
-
-
-@dataclass(frozen=True)
 class Section:
-    """The points of one level."""
+    """The errata of one level, each with its place and its numbers."""
 
     title: str
     lead: str
-    points: Sequence[Point]
+    points: Sequence[Mapping[str, str]]
 
 
-@dataclass(frozen=True)
-class Errata:
-    """All that the page shows."""
-
-    title: str
-    sections: Sequence[Section]
-    unnamed: Sequence[Unnamed]
-
-
-def make_errata(records: Sequence[Mapping[str, Any]]) -> Errata:
+def make_errata(records: Sequence[Mapping[str, Any]]) -> list[Section]:
     """The page of a study's findings; a point whose statement held in it is left out."""
     by_id = {r["id"]: r for r in records if r["verdict"] != "holds"}
-    points = [(by_id[e.id], e) for e in ERRATA if e.id in by_id]
-    sections = [
-        Section(title, lead, [_point(e, r) for r, e in points if r["level"] == level])
-        for level, (title, lead) in LEVELS.items()
-    ]
-    shown = [section for section in sections if section.points]
-    return Errata(TITLE, shown, UNNAMED)
+    points: dict[str, list[Mapping[str, str]]] = {level: [] for level in LEVELS}
+    for erratum in ERRATA:
+        if record := by_id.get(erratum["id"]):
+            said = " ".join(filter(None, (record["evidence"] + ".", record["measured"])))
+            command = f"python -m pipeline.theory {erratum['id']}"
+            point = {**erratum, "where": record["where"], "evidence": said, "command": command}
+            points[record["level"]].append(point)
+    sections = [Section(w["title"], w["meaning"], points[level]) for level, w in LEVELS.items()]
+    return [section for section in sections if section.points]
 
 
-def _point(erratum: Erratum, record: Mapping[str, Any]) -> Point:
-    said = " ".join(filter(None, (record["evidence"] + ".", record["measured"])))
-    return Point(erratum, record["where"], said, f"python -m pipeline.theory {erratum.id}")
-
-
-def as_html(errata: Errata) -> str:
+def as_html(sections: Sequence[Section]) -> str:
     """A page that needs no network."""
-    return render("theory/errata.html", page=errata, math=latex.inline)
+    return render("theory/errata.html", page=_page(sections), math=latex.inline)
 
 
-def as_markdown(errata: Errata) -> str:
+def as_markdown(sections: Sequence[Section]) -> str:
     """Markdown with formulas in LaTeX between dollar signs."""
-    return environment(autoescape=False).get_template("theory/errata.md").render(page=errata)
+    template = environment(autoescape=False).get_template("theory/errata.md")
+    return template.render(page=_page(sections))
+
+
+def _page(sections: Sequence[Section]) -> dict[str, Any]:
+    return {"title": TITLE, "sections": sections, "unnamed": UNNAMED}

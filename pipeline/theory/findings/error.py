@@ -8,10 +8,11 @@ import numpy as np
 
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.logloss import sigmoid as mu
-from pipeline.theory.checks import Check, by_regime, check_runs, identity
+from pipeline.theory.checks import Check, by_regime, check_runs, identity, norm, worst
 from pipeline.theory.dynamics import Trajectory, run
+from pipeline.theory.instances import Instance
 from pipeline.theory.logloss import SMOOTHNESS, LogStep, mean_decrease
-from pipeline.theory.trials import EXACT, Trials
+from pipeline.theory.trials import EXACT, PARTIAL, Trials
 from pipeline.theory.verdicts import Tried, tries, tries_on
 
 PAPERS = 2 / float(np.sqrt(1 - SMOOTHNESS))  # the constant of Lemma A.2 and Proposition A.3
@@ -22,15 +23,13 @@ ONE_ROW = 0.02  # the prediction of M7's smallest example, whose outcome is 1
 
 def error_by_gap(t: Trajectory) -> Check:
     """‖Ê(f_t)‖ ≤ (‖B‖/n)(‖Δ_t‖/η + √(2ε_t)) for Unit; the round that uses most of it."""
-    checks = []
-    n = len(t.y)
-    for k in range(t.n_rounds):
-        if t.gaps[k] < 1e-9 * t.gaps[0]:
-            break  # both sides are rounding from here on
-        measured = np.linalg.norm(t.B[k].T @ t.r[k]) / n
-        bound = t.A[k].largest / n * (t.gaps[k] / t.eta + np.sqrt(2 * t.epsilon[k]))
-        checks.append(Check(float(measured), float(bound)))
-    return max(checks, key=lambda c: c.ratio)
+    n, gaps = len(t.y), t.gaps
+    errors = np.array([norm(B.T @ r) / n for B, r in zip(t.B, t.r, strict=False)])
+    sizes = np.array([A.largest / n for A in t.A])
+    bounds = sizes * (gaps / t.eta + np.sqrt(2 * t.epsilon))
+    # Both sides are rounding from the first gap on that is.
+    end = int(np.append(gaps < 1e-9 * gaps[0], True).argmax())
+    return worst(errors[:end], bounds[:end])
 
 
 def unbounded_learner(n_rounds: int) -> Trajectory:
@@ -50,20 +49,18 @@ def _(trials: Trials) -> Tried:
     )
 
 
+def _shorter_steps(trials: Trials) -> dict[str, list[Trajectory]]:
+    return {name: [t for t in runs if t.eta < 1] for name, runs in trials.unit_any_step.items()}
+
+
+def _full_steps(trials: Trials) -> list[Trajectory]:
+    return [run(i.y, i.f0, i.learners, 1.0, 1, error=lambda _: 0.01) for i in trials.bank()]
+
+
+@tries_on("M2", _shorter_steps, narrower=_full_steps)
 def step_in_its_proof(t: Trajectory) -> Check:
     """The proof's claim ‖Bᵀ(y − f_{t+1})‖ ≤ ‖B‖√(2ε_t), at t = 0; it needs η = 1."""
-    measured = np.linalg.norm(t.B[0].T @ t.r[1])
-    return Check(float(measured), float(t.A[0].largest * np.sqrt(2 * t.epsilon[0])))
-
-
-@tries("M2")
-def _(trials: Trials) -> Tried:
-    shorter = {name: [t for t in runs if t.eta < 1] for name, runs in trials.unit_any_step.items()}
-    full = (run(i.y, i.f0, i.learners, 1.0, 1, error=lambda _: 0.01) for i in trials.bank())
-    return Tried(
-        stated=check_runs(step_in_its_proof, shorter),
-        narrower=[step_in_its_proof(t) for t in full],
-    )
+    return Check(norm(t.B[0].T @ t.r[1]), t.A[0].largest * np.sqrt(2 * t.epsilon[0]))
 
 
 # --- the log-loss on groups ----------------------------------------------------------------------
@@ -72,33 +69,29 @@ def _(trials: Trials) -> Tried:
 @tries_on("M3", lambda trials: trials.log_steps[EXACT])
 def alpha_by_descent(s: LogStep) -> Check:
     """Lemma A.2: α ≤ 2/√(1 − L) · C_T · √D."""
-    return Check(s.alpha, PAPERS * s.constant * float(np.sqrt(s.possible)))
+    return Check(s.worst[0], PAPERS * s.constant * np.sqrt(s.left(0)))
 
 
 @tries_on("M4", lambda trials: trials.log_steps)
 def alpha_by_gap(s: LogStep) -> Check:
     """Proposition A.3: α ≤ 2/√(1 − L) · C_T · √(φ_T + ε_T)."""
-    return Check(s.alpha, PAPERS * s.constant * float(np.sqrt(s.phi + s.left)))
+    return Check(s.worst[0], PAPERS * s.constant * np.sqrt(s.phi + s.left(s.eta)))
 
 
+def _full_log_steps(trials: Trials, oracle: str = EXACT) -> list[LogStep]:
+    return [replace(s, eta=1.0) for s in trials.log_steps[oracle]]
+
+
+def _inferior_log_steps(trials: Trials) -> dict[str, list[LogStep]]:
+    short = [replace(s, eta=0.1 * s.eta) for s in trials.log_steps[EXACT]]
+    inexact = _full_log_steps(trials, PARTIAL)
+    return {"η < 1, exact oracle": short, "η = 1, inexact oracle": inexact}
+
+
+@tries_on("M5", _inferior_log_steps, narrower=_full_log_steps)
 def decrease_by_gap(s: LogStep) -> Check:
     """A step in the proposition's proof: the loss decreases by at most φ_T."""
     return Check(mean_decrease(s.y, s.f, s.f + s.eta * s.h), s.phi)
-
-
-@tries("M5")
-def _(trials: Trials) -> Tried:
-    exact, inexact = trials.log_steps[EXACT], trials.log_steps["a share of the best step"]
-    return Tried(
-        stated=check_runs(
-            decrease_by_gap,
-            {
-                "η < 1, exact oracle": [replace(s, eta=0.1 * s.eta) for s in exact],
-                "η = 1, inexact oracle": [replace(s, eta=1.0) for s in inexact],
-            },
-        ),
-        narrower=[decrease_by_gap(replace(s, eta=1.0)) for s in exact],
-    )
 
 
 def squared_loss_decrease(residual: Floats, b: Floats) -> tuple[Check, Check]:
@@ -106,29 +99,24 @@ def squared_loss_decrease(residual: Floats, b: Floats) -> tuple[Check, Check]:
 
     As printed, ½E_n[r²b]/E_n[b]; and right, ½E_n[r b]²/E_n[b].
     """
-    share = b.mean()
-    after = residual - (residual * b).mean() / share * b
-    decrease = float(0.5 * (np.square(residual) - np.square(after)).mean())
-    printed = float(0.5 * (np.square(residual) * b).mean() / share)
-    right = float(0.5 * (residual * b).mean() ** 2 / share)
-    scale = float(np.square(residual).mean())
-    return identity(decrease, printed, scale), identity(decrease, right, scale)
+    share, mean = b.mean(), (residual * b).mean()
+    squares, after = np.square(residual), residual - mean / share * b
+    decrease = 0.5 * (squares - np.square(after)).mean()
+    printed, right = 0.5 * (squares * b).mean() / share, 0.5 * mean**2 / share
+    return identity(decrease, printed, squares.mean()), identity(decrease, right, squares.mean())
 
 
-@tries("M6")
-def _(trials: Trials) -> Tried:
-    pairs = []
-    for i in trials.bank():
-        b = (i.generator().random(len(i.y)) < 0.5).astype(float)
-        b[0] = 1.0
-        pairs.append(squared_loss_decrease(i.y - i.f0, b))
-    return Tried(stated=[printed for printed, _ in pairs], corrected=[right for _, right in pairs])
+@tries_on("M6", lambda trials: trials.bank(), corrected=True)
+def _(i: Instance) -> tuple[Check, Check]:
+    b = (i.generator().random(len(i.y)) < 0.5).astype(float)
+    b[0] = 1.0
+    return squared_loss_decrease(i.y - i.f0, b)
 
 
 def cauchy_schwarz_line(s: LogStep) -> Check:
     """A line in the lemma's proof, κ ≡ 1: E_n[b(Y − φ)]² ≤ E_n[b Var], b the worst group's."""
-    p, b = mu(s.f), s.worst_group
-    return Check(float((b * (s.y - p)).mean() ** 2), float((b * p * (1 - p)).mean()))
+    _, b = s.worst
+    return Check((b * (s.y - mu(s.f))).mean() ** 2, (b * s.variance).mean())
 
 
 @tries("M7")
@@ -139,11 +127,11 @@ def _(trials: Trials) -> Tried:
 
 
 @tries_on("M8", lambda trials: trials.log_steps)
-def alpha_repaired(s: LogStep) -> tuple[Check, Check, Check]:
+def alpha_repaired(s: LogStep) -> tuple[Check, ...]:
     """Ours: α ≤ √(2L) C_T √D, √D ≤ √φ_T + √ε_T, and √D ≤ √φ_T/η + √ε with (A3)'s ε."""
-    root = float(np.sqrt(s.possible))
+    root, gap = np.sqrt(s.left(0)), np.sqrt(s.phi)
     return (
-        Check(s.alpha, OURS * s.constant * root),
-        Check(root, float(np.sqrt(s.phi) + np.sqrt(s.left))),
-        Check(root, float(np.sqrt(s.phi) / s.eta + np.sqrt(s.oracle_error))),
+        Check(s.worst[0], OURS * s.constant * root),
+        Check(root, gap + np.sqrt(s.left(s.eta))),
+        Check(root, gap / s.eta + np.sqrt(s.left(1))),
     )

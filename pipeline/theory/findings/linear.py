@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline.boosting.arrays import Flags, Floats
-from pipeline.theory.checks import Check
+from pipeline.boosting.arrays import Floats
+from pipeline.theory.checks import Check, distance, norm
 from pipeline.theory.dynamics import Trajectory
-from pipeline.theory.learners import Factorised, product, project
+from pipeline.theory.instances import Instance
+from pipeline.theory.learners import Factorised, project
 from pipeline.theory.trials import Trials, unit_run
-from pipeline.theory.verdicts import Tried, tries
+from pipeline.theory.verdicts import Tried, tries, tries_on
 
 STARTS = (1.0, 1e-1, 1e-2, 1e-3)  # ρ of the starts y − ρ(y − f_0)
 GOLDEN = (1 + np.sqrt(5)) / 2
@@ -24,20 +25,12 @@ def linear_rate(t: Trajectory) -> Check:
     Of the regime κ < 1, in which the theorem promises a rate, or κ ≥ 1, in which it does not.
     """
     # Rounds whose gap is more than the rounding of predictions, so that ratios mean something.
-    moves = t.gaps > 1e-8 * np.linalg.norm(t.y)
-    kappa = 1 - t.eta + t.eta * _lipschitz_along(t, moves) * np.linalg.norm(t.r[0])
-    factor = (t.gaps[1:][moves[:-1]] / t.gaps[:-1][moves[:-1]]).max(initial=0.0)
-    return Check(float(factor), float(kappa), "κ < 1" if kappa < 1 else "κ ≥ 1")
-
-
-def _lipschitz_along(t: Trajectory, moves: Flags) -> float:
-    """L_A measured on consecutive points of a trajectory."""
-    ratios = [
-        np.linalg.norm(t.A[k].matrix() - t.A[k - 1].matrix(), 2) / t.gaps[k - 1]
-        for k in range(1, t.n_rounds)
-        if moves[k - 1]
-    ]
-    return float(max(ratios, default=0.0))
+    before = np.flatnonzero(t.gaps[:-1] > 1e-8 * norm(t.y))
+    gaps, projectors = t.gaps, [A.matrix() for A in t.A]
+    changes = (distance(projectors[k + 1], projectors[k]) / gaps[k] for k in before)
+    kappa = 1 - t.eta + t.eta * max(changes, default=0.0) * norm(t.r[0])
+    factor = (gaps[before + 1] / gaps[before]).max(initial=0.0)
+    return Check(factor, kappa, "κ < 1" if kappa < 1 else "κ ≥ 1")
 
 
 @tries("L1")
@@ -65,72 +58,46 @@ def projector_difference(Bu: Floats, Bv: Floats) -> tuple[Check, Check]:
     δ is the smaller of the two smallest singular values that are not zero.
     """
     u, v = project(Bu), project(Bv)
-    measured = float(np.linalg.norm(u.matrix() - v.matrix(), 2))
-    distance = float(np.linalg.norm(Bu - Bv, 2))
+    measured, by = distance(u.matrix(), v.matrix()), distance(Bu, Bv)
     delta, largest = min(u.smallest, v.smallest), max(u.largest, v.largest)
-    paper = 2 / delta * (1 + GOLDEN * largest**2 / delta**2) * distance
-    return Check(measured, paper), Check(measured, distance / delta)
-
-
-def _projector_differences(trials: Trials) -> list[tuple[Check, Check]]:
-    """Of each smooth instance, at two predictions close to each other."""
-    return [
-        projector_difference(
-            i.learners(i.f0), i.learners(i.f0 + 1e-3 * i.generator().normal(size=len(i.y)))
-        )
-        for i in trials.smooth
-    ]
-
-
-@tries("L2")
-def _(trials: Trials) -> Tried:
-    return Tried(stated=[paper for paper, _ in _projector_differences(trials)])
-
-
-@tries("L3")
-def _(trials: Trials) -> Tried:
-    return Tried(stated=[sharp for _, sharp in _projector_differences(trials)])
+    paper = 2 / delta * (1 + GOLDEN * largest**2 / delta**2) * by
+    return Check(measured, paper), Check(measured, by / delta)
 
 
 def class_difference(learners: Factorised, f: Floats, other: Floats) -> tuple[Check, Check]:
     """‖B(f) − B(f')‖ / ‖f − f'‖: the paper's max‖h‖ √k L_G, and the sharper max‖h‖ sup‖g'‖."""
-    measured = float(np.linalg.norm(learners(f) - learners(other), 2))
-    distance = float(np.linalg.norm(f - other))
-    paper = learners.largest_h * np.sqrt(learners.k) * learners.lipschitz * distance
-    sharp = learners.largest_h * learners.slope * distance
-    return Check(measured, float(paper)), Check(measured, sharp)
+    measured = distance(learners(f), learners(other))
+    size = np.linalg.norm(learners.H, axis=1).max()
+    paper = size * np.sqrt(learners.g(f).shape[1]) * learners.lipschitz * norm(f - other)
+    return Check(measured, paper), Check(measured, size * learners.slope * norm(f - other))
 
 
-def _class_differences(trials: Trials) -> list[tuple[Check, Check]]:
-    """Of each smooth instance, at two predictions."""
-    return [
-        class_difference(i.learners, i.f0, i.f0 + i.generator().normal(size=len(i.y)))
-        for i in trials.smooth
-    ]
+def _projectors_of(i: Instance) -> tuple[Check, Check]:
+    """At two predictions close to each other."""
+    other = i.f0 + 1e-3 * i.generator().normal(size=len(i.y))
+    return projector_difference(i.learners(i.f0), i.learners(other))
 
 
-@tries("L4")
-def _(trials: Trials) -> Tried:
-    return Tried(stated=[paper for paper, _ in _class_differences(trials)])
+def _classes_of(i: Instance) -> tuple[Check, Check]:
+    return class_difference(i.learners, i.f0, i.f0 + i.generator().normal(size=len(i.y)))
 
 
-@tries("L5")
-def _(trials: Trials) -> Tried:
-    return Tried(stated=[sharp for _, sharp in _class_differences(trials)])
+tries_on("L2", lambda trials: trials.smooth)(lambda i: _projectors_of(i)[0])
+tries_on("L3", lambda trials: trials.smooth)(lambda i: _projectors_of(i)[1])
+tries_on("L4", lambda trials: trials.smooth)(lambda i: _classes_of(i)[0])
+tries_on("L5", lambda trials: trials.smooth)(lambda i: _classes_of(i)[1])
 
 
 def discontinuous_projector(epsilon: float) -> tuple[float, float]:
     """g(u) = u near f = 0: two predictions ε√2 apart whose projectors are at distance 1."""
-    learners = product(np.ones((2, 1)))
-    u, v = np.array([epsilon, 0.0]), np.array([0.0, epsilon])
-    difference = project(learners(u)).matrix() - project(learners(v)).matrix()
-    return float(np.linalg.norm(u - v)), float(np.linalg.norm(difference, 2))
+    u, v = np.array([[epsilon], [0.0]]), np.array([[0.0], [epsilon]])
+    return norm(u - v), distance(project(u).matrix(), project(v).matrix())
 
 
 @tries("L6")
 def _(trials: Trials) -> Tried:
-    apart = [discontinuous_projector(epsilon) for epsilon in EPSILONS]
+    jumps = map(discontinuous_projector, EPSILONS)
     return Tried(
-        stated=[Check(difference, 10 * distance) for distance, difference in apart],
-        narrower=[sharp for _, sharp in _projector_differences(trials)],
+        stated=[Check(difference, 10 * apart) for apart, difference in jumps],
+        narrower=[_projectors_of(i)[1] for i in trials.smooth],
     )
