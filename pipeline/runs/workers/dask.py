@@ -56,9 +56,7 @@ def _gone(scheduler: object) -> str:
     )
 
 
-class _DaskWorkers:
-    other_processes = True
-
+class _DaskWorkers(Workers):
     def __init__(self, client: Any, grid: Grid, code: str, designs: Mapping[str, Design]) -> None:
         self.client, self.grid, self.code, self.remote = client, grid, code, remote(code)
         self.executor = client.get_executor(retries=2)

@@ -84,7 +84,7 @@ class Corrections(Kind):
         return size * weight * (1.0 if config.dataset.positive is None else CLASSES)
 
     def ground(self, setting: Setting) -> Ground:
-        return Ground.of(setting.config, setting.material)
+        return Ground(setting.config, setting.material)
 
     def run(self, config: Config, ground: Ground, on_round: OnRound) -> Run:  # noqa: ARG002
         return run(config, ground)
