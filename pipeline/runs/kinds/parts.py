@@ -22,12 +22,12 @@ from pipeline.boosting.engines.base import TreeSettings
 from pipeline.boosting.engines.lightgbm import Bins
 from pipeline.config.schema import Config, Custom, Dataset, Lightgbm
 from pipeline.datasets.library import Library
+from pipeline.datasets.parts import table_in_parts
 from pipeline.errors import ConfigError, DataError, UserError
 from pipeline.runs.engines import engine_of
-from pipeline.runs.keys import Key, key_hash, run_key, seeds
-from pipeline.runs.kinds.base import Kind, OnRound, Row, Run, Setting, record_of
-from pipeline.runs.kinds.rounds import KIND as ROUNDS
-from pipeline.runs.kinds.rounds import Measured, rounds_run
+from pipeline.runs.keys import Key, key_hash, seeds
+from pipeline.runs.kinds.base import OnRound, Row, Run, Setting, record_of
+from pipeline.runs.kinds.rounds import Measured, Rounds, rounds_run
 from pipeline.runs.strategies import rescaling_of
 
 log = logging.getLogger("pipeline")
@@ -116,7 +116,7 @@ def _sizes(fit: DistributedFit) -> dict[str, Any]:
     }
 
 
-class Parts(Kind):
+class Parts(Rounds):
     """Rounds on tables in parts, each run led by this process.
 
     numerics : raised by hand when the same config starts to give other numbers; stored runs then
@@ -126,8 +126,9 @@ class Parts(Kind):
     name = "parts"
     title = "tables in parts (dataset.source=parquet with engine=lightgbm)"
     otherwise = "dataset=file reads a table whole"
-    axes = ("dataset", "strategy")
     stages = ("run", "reproduce", "report", "figures", "compare")
+    alternatives = ()
+    keeps_initial = False
     in_driver = True
     numerics = 1
 
@@ -149,12 +150,9 @@ class Parts(Kind):
                 "known from sums over its shards"
             )
 
-    def label(self, config: Config) -> str:
-        return config.strategy.label
-
     def key(self, config: Config, data_sha256: str) -> Key:
         parts = {"rows": config.audit.rows, "prediction": config.dataset.prediction}
-        return run_key(config, data_sha256) | {"in_parts": {"numerics": self.numerics, **parts}}
+        return super().key(config, data_sha256) | {"in_parts": {"numerics": self.numerics, **parts}}
 
     def ground_key(self, config: Config) -> str:
         return key_hash(self.key(config, ""))  # runs that take long are stored as they end
@@ -162,19 +160,16 @@ class Parts(Kind):
     def digest(self, library: Library, dataset: Dataset) -> str:
         return library.files_sha256(dataset)
 
-    def material(self, library: Library, dataset: Dataset) -> Table:
-        return library.parts(dataset)
+    def material(self, library: Library, dataset: Dataset) -> Table:  # noqa: ARG002
+        return table_in_parts(dataset)
 
-    def size(self, material: Table) -> float:
+    def size(self, material: Any) -> float:
         return float(material.n_rows)
 
-    def cost(self, config: Config, size: float) -> float:
-        return ROUNDS.cost(config, size)
-
-    def ground(self, setting: Setting) -> Setting:
+    def ground(self, setting: Setting) -> Any:
         return setting
 
-    def run(self, config: Config, ground: Setting, on_round: OnRound) -> Run:
+    def run(self, config: Config, ground: Any, on_round: OnRound) -> Run:
         folder = ground.checkpoints
         return run(config, ground.material, ground.data_sha256, folder, on_round)
 

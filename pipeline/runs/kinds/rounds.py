@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,7 @@ from pipeline.boosting.initial import paper_forest
 from pipeline.config import schema
 from pipeline.datasets.design import Design, Split, split
 from pipeline.datasets.library import Library
-from pipeline.datasets.parts import require_exact
+from pipeline.datasets.parts import require_exact, table_in_parts
 from pipeline.errors import ConfigError
 from pipeline.runs.engines import bound, engine_of, is_native
 from pipeline.runs.keys import Key, audit_seed, key_hash, run_key, seeds
@@ -36,15 +37,12 @@ class CommonGround:
     """All that the strategies of one (dataset, seed) share."""
 
     def __init__(self, config: schema.Config, design: Design, initial: Initial | None = None):
-        self.config = config
-        self.split: Split = split(design, config.dataset, config.seed, native=is_native(config))
-        sizes = (len(self.split.y_train), len(self.split.y_test))
+        self.config, self.data_sha256 = config, design.data_sha256
+        data = split(design, config.dataset, config.seed, native=is_native(config))
+        sizes = (len(data.y_train), len(data.y_test))
         if initial is None or (len(initial.train), len(initial.test)) != sizes:
-            initial = fit_initial(config, self.split)
-        self.initial = initial
-        self.data_sha256 = design.data_sha256
-        self.engine = bound(config, self.split)
-        data = self.split
+            initial = fit_initial(config, data)
+        self.split, self.initial, self.engine = data, initial, bound(config, data)
         self.measured = Measured(config, (data.X_train, data.y_train), (data.X_test, data.y_test))
         self.auditor_train = self.measured.train
 
@@ -167,7 +165,7 @@ class Rounds(Kind):
     alternatives = ("parts",)
     keeps_initial = True
 
-    def check(self, config: schema.Config, library: Library) -> None:
+    def check(self, config: schema.Config, library: Library) -> None:  # noqa: ARG002
         engine_of(config)  # may not be installed
         rescaling_of(config.strategy)  # may not exist
         dataset = config.dataset
@@ -176,7 +174,7 @@ class Rounds(Kind):
                 "dataset.prediction: is for dataset.source=parquet with engine=lightgbm"
             )
         if dataset.source == "parquet" and config.engine.name == "exact":
-            require_exact(dataset.label, library.parts(dataset).n_rows)
+            require_exact(dataset.label, table_in_parts(dataset).n_rows)
 
     def label(self, config: schema.Config) -> str:
         return config.strategy.label
@@ -189,7 +187,7 @@ class Rounds(Kind):
         del key["strategy"], key["boosting"]["eta"]
         return key_hash(key)
 
-    def size(self, material: Design) -> float:
+    def size(self, material: Any) -> float:
         # What a tree's time grows with, measured on the paper's datasets: rows and histogram bins.
         bins = sum(min(len(np.unique(column)), 256) for column in material.X[:2000].T)
         return float(len(material.y) + bins)
@@ -197,10 +195,10 @@ class Rounds(Kind):
     def cost(self, config: schema.Config, size: float) -> float:
         return size * (config.boosting.rounds + 1) * (config.boosting.trees + AUDIT_IN_TREES)
 
-    def ground(self, setting: Setting) -> CommonGround:
+    def ground(self, setting: Setting) -> Any:
         return CommonGround(setting.config, setting.material, setting.initial)
 
-    def run(self, config: schema.Config, ground: CommonGround, on_round: OnRound) -> Run:
+    def run(self, config: schema.Config, ground: Any, on_round: OnRound) -> Run:
         return run(config, ground, on_round)
 
 
