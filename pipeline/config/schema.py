@@ -187,8 +187,8 @@ def _named(strategy: type[Any]) -> type[Named]:
     """The section of a strategy: its name, and its fields with what they allow."""
     options: dict[str, Any] = {"name": (Literal[strategy.name], ...)}
     options |= {f.name: (float, Field(**f.metadata)) for f in fields(strategy)}
-    about = {"__doc__": strategy.__doc__, "__module__": __name__}
-    return create_model(strategy.__name__, __base__=Named, **about, **options)
+    name, doc = strategy.__name__, strategy.__doc__
+    return create_model(name, __base__=Named, __doc__=doc, __module__=__name__, **options)
 
 
 NAMED = tuple(strategy.name for strategy in STRATEGIES)

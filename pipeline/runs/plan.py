@@ -120,14 +120,13 @@ def make_plan(
             f"stage={config.stage}: is not for {kind.title}, which have {', '.join(kind.stages)}"
             + (f"; {kind.otherwise}" if kind.otherwise else "")
         )
-    library = Library()
     variants = {names: varied(one) for names, one in chosen.items()}
     _check_choices(variants, kind)
     configs = tuple(c for some in variants.values() for c in some)
     for one in configs:
-        kind.check(one, library)
+        kind.check(one)
     seeds, store = experiment.seeds or (config.seed,), RunStore(_folder(config), kind.folder)
-    return Plan(config, tuple(overrides), kind, configs, seeds, store, library, shared_terminal)
+    return Plan(config, tuple(overrides), kind, configs, seeds, store, Library(), shared_terminal)
 
 
 def _check_axes(config: Config, kind: Kind) -> None:

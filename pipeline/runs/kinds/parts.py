@@ -135,7 +135,7 @@ class Parts(Rounds):
     def applies(self, config: Config) -> bool:
         return config.dataset.source == "parquet" and isinstance(config.engine, Lightgbm)
 
-    def check(self, config: Config, library: Library) -> None:  # noqa: ARG002
+    def check(self, config: Config) -> None:
         dataset = config.dataset
         engine_of(config)  # may not be installed
         if dataset.target_scaling != "none":

@@ -21,7 +21,6 @@ from pipeline.boosting.engines import Ensemble
 from pipeline.boosting.initial import paper_forest
 from pipeline.config import schema
 from pipeline.datasets.design import Design, Split, split
-from pipeline.datasets.library import Library
 from pipeline.datasets.parts import require_exact, table_in_parts
 from pipeline.errors import ConfigError
 from pipeline.runs.engines import bound, engine_of, is_native
@@ -165,7 +164,7 @@ class Rounds(Kind):
     alternatives = ("parts",)
     keeps_initial = True
 
-    def check(self, config: schema.Config, library: Library) -> None:  # noqa: ARG002
+    def check(self, config: schema.Config) -> None:
         engine_of(config)  # may not be installed
         rescaling_of(config.strategy)  # may not exist
         dataset = config.dataset
