@@ -131,7 +131,8 @@ class RunStore:
         for other in files.find(folder, f"seed={run.seed:03d}-*"):
             with suppress(CorruptRun):
                 found.append(differing(run.key, _read(other).record["key"]))
-        return "; ".join(min(filter(None, found), key=len, default=[])) or None
+        fewest = min((differences for differences in found if differences), key=len, default=None)
+        return None if fewest is None else "; ".join(fewest)
 
     def stored(self) -> Iterator[tuple[Path, StoredRun]]:
         """All runs that are whole, with their folders; of others a warning is given."""

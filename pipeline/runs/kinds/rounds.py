@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -161,7 +161,7 @@ class Rounds(Kind):
     name = "rounds"
     title = "rounds of Algorithm 1"
     axes = ("dataset", "strategy")
-    alternatives = ("parts",)
+    alternatives: ClassVar[tuple[str, ...]] = ("parts",)
     keeps_initial = True
 
     def check(self, config: schema.Config) -> None:

@@ -80,9 +80,10 @@ def make_case(config: Config, design: Design) -> Case:
     else:
         f = _model_predictions(config, design, X, fitted, binary)
     everything = Sample(X=X, y=y, f=f, groups=groups, cells=cells, binary=binary)
-    samples = [everything.take(rows) for rows in (correct, validation, test)]
-    known = None if truth is None else truth[test]
-    return Case(*samples, named[test], known, float(y[to_correct].std()))
+    return Case(
+        everything.take(correct), everything.take(validation), everything.take(test), named[test],
+        None if truth is None else truth[test], float(y[to_correct].std()),
+    )  # fmt: skip
 
 
 def _require_columns(config: Config, design: Design) -> None:
