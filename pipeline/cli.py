@@ -21,16 +21,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from pipeline import interrupts, streams
-from pipeline.config.compose import (
-    check_overrides,
-    choices,
-    explained,
-    first_of_sweep,
-    jobs_of_sweep,
-    load,
-    optimises,
-    typed,
-)
+from pipeline.config import compose
+from pipeline.config.compose import choices, explained, load
 from pipeline.config.overrides import SEARCH_PATH, folders, readable, with_search_path
 from pipeline.config.schema import GROUPS, Config, leaves
 from pipeline.errors import Interrupted, UserError
@@ -39,7 +31,7 @@ from pipeline.paths import CONF
 log = logging.getLogger("pipeline")
 
 TUNED = "tune/*/optimization_results.yaml"  # below the output folder
-SUBMITTED = ("slurm", "slurm_local")  # launchers that use submitit
+SUBMITTED = {"hydra/launcher=slurm", "hydra/launcher=slurm_local"}  # which use submitit
 DRIVER = "MCBOOST_DRIVER"  # tells a launcher's processes whose children they are
 
 EXAMPLES = """\
@@ -69,7 +61,7 @@ def main() -> None:
             return
         _rewrite_arguments(args.overrides, overrides)
         if not (args.hydra_help or args.info or args.shell_completion):
-            check_overrides(overrides, multirun=args.multirun)
+            compose.check_overrides(overrides, multirun=args.multirun)
         if args.multirun:
             folder, started = _check_sweep(overrides), time.time()
             with _watched(overrides, folder):
@@ -101,7 +93,7 @@ def _rewrite_arguments(given: Sequence[str], overrides: Sequence[str]) -> None:
 
 def _check_sweep(overrides: Sequence[str]) -> Path:
     """What Hydra would find out with a traceback: a folder it cannot make, a missing Slurm."""
-    results = Path(load(first_of_sweep(overrides)).output_dir)
+    results = Path(load(compose.first_of_sweep(overrides)).output_dir)
     folder = results / ".multirun"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -117,11 +109,11 @@ def _check_sweep(overrides: Sequence[str]) -> Path:
 
 def _watched(overrides: Sequence[str], results: Path) -> AbstractContextManager[None]:
     """Progress of jobs that write to files of their own instead of here."""
-    if not any(line in {f"hydra/launcher={name}" for name in SUBMITTED} for line in overrides):
+    if not SUBMITTED & set(overrides):
         return nullcontext()
     from pipeline.runs.sweeps import watching
 
-    total = None if optimises(overrides) else jobs_of_sweep(overrides)
+    total = None if compose.optimises(overrides) else compose.jobs_of_sweep(overrides)
     return watching(results / ".submitit", total)
 
 
@@ -142,16 +134,16 @@ def _hydra_main(raw: DictConfig) -> float | None:
         interrupts.end_with(os.getppid())  # joblib's would outlive a killed driver by minutes
     streams.tolerate_broken_streams()
     _log_to_stderr()
-    given = HydraConfig.get().overrides
+    job = HydraConfig.get()
+    given, multirun = job.overrides, job.mode == RunMode.MULTIRUN
     searched = [line for line in given.hydra if line.startswith(f"{SEARCH_PATH}=")]
     # A user's own strategy lies in the current folder, or next to the user's own configs.
     sys.path[:0] = [str(p) for p in (Path.cwd(), *folders(searched)) if str(p) not in sys.path]
-    launcher = str(HydraConfig.get().launcher.get("_target_", ""))
-    parallel = HydraConfig.get().mode == RunMode.MULTIRUN and not launcher.endswith("BasicLauncher")
+    parallel = multirun and not str(job.launcher.get("_target_", "")).endswith("BasicLauncher")
     try:
-        return run_stage(typed(raw), (*searched, *given.task), shared_terminal=parallel)
+        return run_stage(compose.typed(raw), (*searched, *given.task), shared_terminal=parallel)
     except UserError as error:
-        if HydraConfig.get().mode == RunMode.MULTIRUN and not isinstance(error, Interrupted):
+        if multirun and not isinstance(error, Interrupted):
             # Hydra shows the first failure of a sweep only; each job reports its own.
             log.error("error: %s", error)
             raise

@@ -17,11 +17,8 @@ from typing import Any
 
 SCRATCH = ".partial-"
 # How pandas reads every bit of a number: since 3.1 it does so by itself, and deprecates the option.
-EXACT_FLOATS: dict[str, Any] = (
-    {}
-    if tuple(map(int, version("pandas").split(".")[:2])) >= (3, 1)
-    else {"float_precision": "round_trip"}
-)
+_EXACT = tuple(map(int, version("pandas").split(".")[:2])) >= (3, 1)
+EXACT_FLOATS: dict[str, Any] = {} if _EXACT else {"float_precision": "round_trip"}
 
 
 def slug(text: str, longest: int = 120) -> str:
@@ -101,5 +98,5 @@ def _alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except (PermissionError, OverflowError):
-        return True
+        pass  # somebody else's
     return True

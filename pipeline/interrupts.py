@@ -25,14 +25,9 @@ from pipeline.errors import Interrupted
 PR_SET_PDEATHSIG = 1  # of Linux' prctl: a signal when the parent dies
 _followed: set[int] = set()  # leaders that a thread watches already
 MESSAGE = "interrupted; what was stored stays, and the same command goes on"
-
-
 # Not every system has all of them.
-ASKING = [
-    getattr(signal, name)
-    for name in ("SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP")
-    if hasattr(signal, name)
-]
+_NAMES = ("SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP")
+ASKING = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
 
 
 def end_at_once() -> None:

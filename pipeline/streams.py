@@ -11,6 +11,7 @@ import contextlib
 import io
 import os
 import sys
+from pathlib import Path
 from typing import TextIO
 
 
@@ -43,33 +44,28 @@ class Tolerant(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Print, or do nothing."""
-        if self.stream is not None:
-            try:
-                self.stream.write(text)
-            except (OSError, ValueError):
-                self._break()
+        self._try("write", text)
         return len(text)
 
     def flush(self) -> None:
         """Flush, or do nothing."""
-        if self.stream is not None:
-            try:
-                self.stream.flush()
-            except (OSError, ValueError):
-                self._break()
+        self._try("flush")
 
-    def _break(self) -> None:
-        """Discard what is still in the buffer, so that it causes no error at exit."""
-        stream, self.stream = self.stream, None
-        with contextlib.suppress(OSError, ValueError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, stream.fileno())  # type: ignore[union-attr]
-            os.close(nowhere)
+    def _try(self, what: str, *arguments: str) -> None:
+        if self.stream is None:
+            return
+        try:
+            getattr(self.stream, what)(*arguments)
+        except (OSError, ValueError):
+            stream, self.stream = self.stream, None
+            # What is still in the buffer is discarded, so that it causes no error at exit.
+            with contextlib.suppress(OSError, ValueError), Path(os.devnull).open("w") as nowhere:
+                os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def tolerate_broken_streams() -> None:
     """From now on, printing of this process fails silently."""
-    if not isinstance(sys.stdout, Tolerant):
-        sys.stdout = Tolerant(sys.stdout)
-    if not isinstance(sys.stderr, Tolerant):
-        sys.stderr = Tolerant(sys.stderr)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if not isinstance(stream, Tolerant):
+            setattr(sys, name, Tolerant(stream))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -57,14 +57,14 @@ def load(overrides: Sequence[str] = ()) -> Config:
 
 def load_all(variants: Sequence[Sequence[str]]) -> list[Config]:
     """`load` for many override lists, starting Hydra once."""
+    found = []
     with _hydra():
-        return [_composed(with_search_path(readable(o), None)) for o in variants]
-
-
-def _composed(overrides: Sequence[str]) -> Config:
-    with explained(overrides):
-        raw = compose("config", list(overrides))
-    return typed(raw)
+        for overrides in variants:
+            lines = with_search_path(readable(overrides), None)
+            with explained(lines):
+                raw = compose("config", lines)
+            found.append(typed(raw))
+    return found
 
 
 def load_grid(
@@ -77,43 +77,29 @@ def load_grid(
     which is quicker than composing every combination.
     """
     _refuse_axes(parsed(overrides), groups)
-    choices_of = {group: config.experiment.axis(group) for group in groups}
-    loaded = list(_load_axes(overrides, choices_of))
-    _check_labels(loaded[list(groups).index("dataset")])
-    named = [
-        zip(choices_of[g], configs, strict=True) for g, configs in zip(groups, loaded, strict=True)
-    ]
-    return {
-        tuple(name for name, _ in chosen): chosen[0][1].model_copy(
-            update={g: getattr(c, g) for g, (_, c) in zip(groups, chosen, strict=True)}
-        )
-        for chosen in itertools.product(*named)
-    }
-
-
-def _load_axes(
-    overrides: Sequence[str], axes: Mapping[str, Sequence[str]]
-) -> Iterator[list[Config]]:
-    """For each group the configs of its choices, with the first choices of the others."""
+    axes = {group: config.experiment.axis(group) for group in groups}
     first = {group: names[0] for group, names in axes.items()}
-    others = [(group, name) for group, names in axes.items() for name in names[1:]]
-    choices_of = [first, *(first | {group: name} for group, name in others)]
-    lines = [[*overrides, *(f"{g}={n}" for g, n in chosen.items())] for chosen in choices_of]
-    head, *rest = load_all(lines)
-    following = iter(rest)
-    return (
-        [head, *itertools.islice(following, len(names) - 1)]  # together they are composed once
-        for names in axes.values()
-    )
-
-
-def _check_labels(of_dataset: Sequence[Config]) -> None:
-    labels = [c.dataset.label for c in of_dataset]
+    # Each choice with the first ones of the other groups; all first ones are composed once.
+    lines = {
+        (group, name): (*overrides, *(f"{g}={n}" for g, n in (first | {group: name}).items()))
+        for group, names in axes.items()
+        for name in names
+    }
+    different = list(dict.fromkeys(lines.values()))
+    composed = dict(zip(different, load_all(different), strict=True))
+    loaded = {choice: composed[line] for choice, line in lines.items()}
+    labels = [loaded["dataset", name].dataset.label for name in axes["dataset"]]
     if len(set(labels)) < len(labels):
         raise ConfigError(
             "experiment.datasets: two of them are called the same "
             f"({', '.join(labels)}) and could not be told apart; change a dataset.name"
         )
+    grid = {}
+    for names in itertools.product(*axes.values()):
+        chosen = {g: loaded[g, n] for g, n in zip(groups, names, strict=True)}
+        update = {g: getattr(c, g) for g, c in chosen.items()}
+        grid[names] = chosen[groups[0]].model_copy(update=update)
+    return grid
 
 
 def varied(config: Config) -> list[Config]:
@@ -122,8 +108,13 @@ def varied(config: Config) -> list[Config]:
     Each is validated anew, as if its values had been on the command line.
     """
     axes = {key: values for key, values in config.experiment.further.items() if _has(config, key)}
+    combinations = list(itertools.product(*axes.values()))
+    most = config.experiment.sample
+    if most is not None and most < len(combinations):  # always the same ones, in their order
+        drawn = sorted(random.Random(0).sample(range(len(combinations)), most))
+        combinations = [combinations[k] for k in drawn]
     variants = []
-    for values in _sampled(list(itertools.product(*axes.values())), config.experiment.sample):
+    for values in combinations:
         raw = config.model_dump()
         for key, value in zip(axes, values, strict=True):
             _set(raw, key, value)
@@ -132,14 +123,6 @@ def varied(config: Config) -> list[Config]:
         except ValidationError as error:
             raise ConfigError(f"experiment.vary: {messages.of_validation(error, raw)}") from None
     return variants
-
-
-def _sampled(combinations: list[Any], most: int | None) -> list[Any]:
-    """Some of the combinations, always the same ones, in their order."""
-    if most is None or most >= len(combinations):
-        return combinations
-    drawn = sorted(random.Random(0).sample(range(len(combinations)), most))
-    return [combinations[k] for k in drawn]
 
 
 def _set(raw: dict[str, Any], key: str, value: object) -> None:
@@ -172,15 +155,10 @@ def check_overrides(overrides: Sequence[str], *, multirun: bool) -> None:
     values = [_values(o, multirun=multirun, intervals=optimises(overrides)) for o in found]
     if multirun:
         first = [v[0] for v in values]
-        configs = load_all(
-            [first]
-            + [
-                [*first[:i], value, *first[i + 1 :]]
-                for i, axis in enumerate(values)
-                for value in axis[1:]
-            ]
-        )
-        if any(config.experiment.is_grid for config in configs):
+        tried = [first]
+        for i, axis in enumerate(values):
+            tried += [[*first[:i], value, *first[i + 1 :]] for value in axis[1:]]
+        if any(config.experiment.is_grid for config in load_all(tried)):
             _refuse_axes(found, tuple(AXES))
 
 
@@ -252,8 +230,7 @@ def _refuse_axes(overrides: Sequence[Override], groups: Sequence[str]) -> None:
     """A grid has its own datasets, seeds and so on."""
     axes = {group: AXES[group] for group in groups} | {"seed": "seeds"}
     for override in overrides:
-        axis = axes.get(override.key_or_group)
-        if axis:
+        if axis := axes.get(override.key_or_group):
             raise ConfigError(
                 f"{override.input_line}: a grid has its own {axis}; choose among them with "
                 f"experiment.{axis}=[…]"

@@ -18,13 +18,9 @@ from pipeline.config.overrides import ARGUMENTS, OPEN
 from pipeline.config.schema import GROUPS, leaves
 from pipeline.errors import ConfigError
 
-EXTRAS = {
-    "optuna": "optuna",
-    "joblib": "joblib",
-    "ray": "ray",
-    "submitit_local": "slurm",
-    "submitit_slurm": "slurm",
-}
+# The extras that bring choices of Hydra.
+EXTRAS = {name: name for name in ("optuna", "joblib", "ray")}
+EXTRAS |= {"submitit_local": "slurm", "submitit_slurm": "slurm"}
 
 
 def check_key(key: str) -> None:
@@ -93,11 +89,9 @@ def _foreign_key(key: str) -> str:
 
 
 def _allowed(key: str) -> str:
-    text = dict(leaves()).get(key)
-    if text is None:
-        keys = [leaf for leaf, _ in leaves() if leaf.startswith(f"{key}.")]
-        return f"a section with {', '.join(keys)}" if keys else "a known value"
-    return text
+    known = dict(leaves())
+    keys = [leaf for leaf in known if leaf.startswith(f"{key}.")]
+    return known.get(key) or (f"a section with {', '.join(keys)}" if keys else "a known value")
 
 
 def _locate(loc: tuple[int | str, ...], raw: Mapping[str, Any]) -> tuple[str, Any]:

@@ -31,7 +31,7 @@ def parsed(overrides: Sequence[str]) -> list[Override]:
         override = _parse(_readable(line))
         if override is None:
             key, _, value = line.partition("=")
-            hint = f"; write such a value in quotes: {key}={_on_a_shell(value)}" if value else ""
+            hint = f'; write such a value in quotes: {key}="{_quoted(value)}"' if value else ""
             raise ConfigError(f"{line}: cannot be read; write KEY=VALUE{hint}")
         found.append(override)
     return found
@@ -116,10 +116,6 @@ def _quoted(word: str) -> str:
     if word[:1] == word[-1:] and word[:1] in {"'", '"'} and len(word) > 1:
         return word
     return "'" + re.sub(r"(\\*)'", r"\1\1\\'", word) + "'"
-
-
-def _on_a_shell(value: str) -> str:
-    return f'"{_quoted(value)}"'
 
 
 def _parse(line: str) -> Override | None:

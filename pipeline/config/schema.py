@@ -32,12 +32,8 @@ LONGEST_NAME = 100  # characters; file systems allow some 255, with what is adde
 Slug = Annotated[str, Field(pattern=SLUG, max_length=LONGEST_NAME)]
 
 
-def _as_name(value: Any) -> Any:
-    """A column may be called 2020, which YAML takes for a number."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-Name = Annotated[str, BeforeValidator(_as_name)]
+# A column may be called 2020, which YAML takes for a number.
+Name = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 # YAML knows lists only; the models are frozen, hence tuples.
 Names = Annotated[tuple[Name, ...], Field(strict=False)]
 Slugs = Annotated[tuple[Slug, ...], Field(strict=False)]
@@ -47,24 +43,24 @@ Reading = Literal["leaf_indicators", "random_leaf_values", "fitted_leaf_values"]
 Readings = Annotated[tuple[Reading, ...], Field(strict=False)]
 Values = Annotated[tuple[int | float | str, ...], Field(strict=False, min_length=1)]
 Plain = bool | int | float | str
+Folder = Annotated[str, AfterValidator(lambda path: str(Path(path).expanduser()))]
 # What experiment.vary may name: what is not an axis of its own, and no path, place or stage.
 VARIABLE = (
-    "boosting.",
-    "strategy.",
-    "initial.",
-    "audit.trees",
-    "audit.depth",
-    "dataset.test_size",
-    "dataset.target_scaling",
-    "method.options.",
-)
-
-
+    "boosting.", "strategy.", "initial.", "audit.trees", "audit.depth", "dataset.test_size",
+    "dataset.target_scaling", "method.options.",
+)  # fmt: skip
 PAPERS = ("california", "diabetes", "adult", "german", "crime")  # the datasets
 
 
-def _expanded(path: str) -> str:
-    return str(Path(path).expanduser())
+def says(text: str, **limits: Any) -> Any:
+    """A key that must be what ``text`` says."""
+    return Field(description=text, **limits)
+
+
+def whole(what: str, least: int, most: int | None = None, more: str = "") -> Any:
+    """A key that must be a whole number in a range, which its description names."""
+    span = f"at least {least}" if most is None else f"{least} to {most}"
+    return Field(ge=least, le=most, description=f"{what}, {span}{more}")
 
 
 class Section(BaseModel):
@@ -76,51 +72,49 @@ class Section(BaseModel):
 class Dataset(Section):
     """Where a table comes from and how it becomes (X, y)."""
 
-    name: Slug | None = Field(
-        description="a short name for folders (at most 100 letters, digits, '.', '_', '-'), or "
-        "null for one made from the id or the path"
+    name: Slug | None = says(
+        "a short name for folders (at most 100 letters, digits, '.', '_', '-'), or null for one "
+        "made from the id or the path"
     )
-    title: Name | None = Field(description="a name for figures, or null for the short name")
-    source: Literal["bundled", "sklearn", "openml", "file", "parquet"] = Field(
-        description="one of bundled, sklearn, openml, file, parquet"
+    title: Name | None = says("a name for figures, or null for the short name")
+    source: Literal["bundled", "sklearn", "openml", "file", "parquet"] = says(
+        "one of bundled, sklearn, openml, file, parquet"
     )
-    id: int | None = Field(gt=0, description="the number of an OpenML dataset, or null")
-    server: str | None = Field(
-        description="the API address of another OpenML server, or null for openml.org's"
+    id: int | None = says("the number of an OpenML dataset, or null", gt=0)
+    server: str | None = says("the API address of another OpenML server, or null for openml.org's")
+    timeout: float = says("seconds an OpenML download may take, more than 0", gt=0)
+    path: str | None = says(
+        "an existing .csv or .parquet file, for source=parquet also a folder of such files (which "
+        "Dask workers must reach by the same name), or null"
     )
-    timeout: float = Field(gt=0, description="seconds an OpenML download may take, more than 0")
-    path: str | None = Field(
-        description="an existing .csv or .parquet file, for source=parquet also a folder of such "
-        "files (which Dask workers must reach by the same name), or null"
+    table: Slug | None = says(
+        "a bundled table that comes under another name, such as adult, or null"
     )
-    table: Slug | None = Field(
-        description="a bundled table that comes under another name, such as adult, or null"
+    target: Name | Names | None = says(
+        "a numeric column, a list of columns to add up, or null for OpenML's own target"
     )
-    target: Name | Names | None = Field(
-        description="a numeric column, a list of columns to add up, or null for OpenML's own target"
+    positive: Name | None = says(
+        "the value of the target column that counts as 1, all others as 0; null: the target is a "
+        "number"
     )
-    positive: Name | None = Field(
-        description="the value of the target column that counts as 1, all others as 0; null: the "
-        "target is a number"
-    )
-    drop: Names = Field(description="a list of columns to leave out")
-    prediction: Name | None = Field(
-        description="a column with predictions that take the place of f_0, for source=parquet with "
+    drop: Names = says("a list of columns to leave out")
+    prediction: Name | None = says(
+        "a column with predictions that take the place of f_0, for source=parquet with "
         "engine=lightgbm, or null"
     )
-    sensitive: Names = Field(
-        description="a list of columns that a model may be denied and that name groups, for "
-        "experiments of kind corrections"
+    sensitive: Names = says(
+        "a list of columns that a model may be denied and that name groups, for experiments of "
+        "kind corrections"
     )
-    target_scaling: Literal["none", "standardise"] = Field(
-        description="one of none (raw units), standardise (by the training rows)"
+    target_scaling: Literal["none", "standardise"] = says(
+        "one of none (raw units), standardise (by the training rows)"
     )
-    drop_first: bool = Field(description="true or false: leave out each category's first level")
-    missing: Literal["train_mean", "reject"] = Field(
-        description="one of train_mean (fill numbers from the training rows), reject"
+    drop_first: bool = says("true or false: leave out each category's first level")
+    missing: Literal["train_mean", "reject"] = says(
+        "one of train_mean (fill numbers from the training rows), reject"
     )
-    max_levels: int = Field(ge=2, description="the most levels a category may have, at least 2")
-    test_size: float = Field(gt=0, lt=1, description="a fraction of the rows, inside (0, 1)")
+    max_levels: int = whole("the most levels a category may have", 2)
+    test_size: float = says("a fraction of the rows, inside (0, 1)", gt=0, lt=1)
 
     @model_validator(mode="after")
     def _source_has_what_it_needs(self) -> Dataset:
@@ -193,13 +187,8 @@ def _named(strategy: type[Any]) -> type[Named]:
     """The section of a strategy: its name, and its fields with what they allow."""
     options: dict[str, Any] = {"name": (Literal[strategy.name], ...)}
     options |= {f.name: (float, Field(**f.metadata)) for f in fields(strategy)}
-    return create_model(
-        strategy.__name__,
-        __base__=Named,
-        __doc__=strategy.__doc__,
-        __module__=__name__,
-        **options,
-    )
+    name, doc = strategy.__name__, strategy.__doc__
+    return create_model(name, __base__=Named, __doc__=doc, __module__=__name__, **options)
 
 
 NAMED = tuple(strategy.name for strategy in STRATEGIES)
@@ -208,18 +197,16 @@ NAMED = tuple(strategy.name for strategy in STRATEGIES)
 class Custom(Section):
     """Weights from an object of one's own with a ``weight(t, y, phi)`` method."""
 
-    name: Slug | None = Field(
-        description="a short name for a strategy of your own (at most 100 letters, digits, '.', "
-        "'_', '-'), or null for the last part of strategy.target"
+    name: Slug | None = says(
+        "a short name for a strategy of your own (at most 100 letters, digits, '.', '_', '-'), or "
+        "null for the last part of strategy.target"
     )
-    target: str = Field(
+    target: str = says(
+        "module.Class of a strategy of your own (or a function that makes one), found in the "
+        "current folder, next to your configs or among the installed packages",
         pattern=r"^[^\W\d]\w*(\.[^\W\d]\w*)+$",
-        description="module.Class of a strategy of your own (or a function that makes one), found "
-        "in the current folder, next to your configs or among the installed packages",
     )
-    arguments: dict[str, Any] = Field(
-        description="what a strategy of your own is made with, such as {scale:2}"
-    )
+    arguments: dict[str, Any] = says("what a strategy of your own is made with, such as {scale:2}")
 
     @model_validator(mode="after")
     def _arguments_can_be_written_down(self) -> Custom:
@@ -257,10 +244,8 @@ if TYPE_CHECKING:
     Strategy = Named | Custom
 else:
     _tagged = [Annotated[section, Tag(name)] for name, section in _SECTIONS.items()]
-    Strategy = Annotated[
-        Union[(*_tagged, Annotated[Custom, Tag("custom")])],
-        Discriminator(_kind),
-    ]
+    _tagged.append(Annotated[Custom, Tag("custom")])
+    Strategy = Annotated[Union[(*_tagged,)], Discriminator(_kind)]
 
 
 MOST_TREES, MOST_TREES_IN_ALL = 100_000, 20_000_000  # of an ensemble, of a run
@@ -269,36 +254,32 @@ MOST_TREES, MOST_TREES_IN_ALL = 100_000, 20_000_000  # of an ensemble, of a run
 class Engine(Section):
     """Who fits the trees of a round: those that grow scikit-learn's trees."""
 
-    name: Literal["exact", "sklearn"] = Field(description="one of exact, sklearn, lightgbm")
+    name: Literal["exact", "sklearn"] = says("one of exact, sklearn, lightgbm")
 
 
 class Lightgbm(Section):
     """LightGBM's histogram trees."""
 
     name: Literal["lightgbm"]
-    bins: int = Field(ge=2, le=65_535, description="the most bins of a feature, 2 to 65535")
-    min_rows_in_bin: int = Field(ge=1, description="the fewest rows in a bin, at least 1")
-    min_rows_in_leaf: int = Field(ge=1, description="the fewest rows in a leaf, at least 1")
-    native: bool = Field(
-        description="true or false: missing numbers and categories are left to LightGBM, instead "
-        "of means and indicators; tables in parts always are"
+    bins: int = whole("the most bins of a feature", 2, 65_535)
+    min_rows_in_bin: int = whole("the fewest rows in a bin", 1)
+    min_rows_in_leaf: int = whole("the fewest rows in a leaf", 1)
+    native: bool = says(
+        "true or false: missing numbers and categories are left to LightGBM, instead of means and "
+        "indicators; tables in parts always are"
     )
-    threads: int = Field(
-        ge=1, le=1024, description="threads of a fit, 1 to 1024; they change no number"
-    )
+    threads: int = whole("threads of a fit", 1, 1024, more="; they change no number")
 
 
 class Boosting(Section):
     """Algorithm 1."""
 
-    rounds: int = Field(ge=0, le=10_000, description="the number of rounds T, 0 to 10000")
-    eta: float = Field(gt=0, le=1, description="the step size η, a number in (0, 1]")
-    trees: int = Field(
-        ge=1, le=MOST_TREES, description=f"trees in a round's ensemble, 1 to {MOST_TREES}"
-    )
-    max_depth: int = Field(ge=1, le=12, description="depth of those trees, 1 to 12")
-    learning_rate: float = Field(
-        gt=0, le=1, description="the shrinkage inside a round's ensemble, a number in (0, 1]"
+    rounds: int = whole("the number of rounds T", 0, 10_000)
+    eta: float = says("the step size η, a number in (0, 1]", gt=0, le=1)
+    trees: int = whole("trees in a round's ensemble", 1, MOST_TREES)
+    max_depth: int = whole("depth of those trees", 1, 12)
+    learning_rate: float = says(
+        "the shrinkage inside a round's ensemble, a number in (0, 1]", gt=0, le=1
     )
 
     @model_validator(mode="after")
@@ -314,11 +295,9 @@ class Boosting(Section):
 class Initial(Section):
     """The initial predictor f_0, a random forest."""
 
-    trees: int = Field(
-        ge=1, le=MOST_TREES, description=f"trees in the initial forest, 1 to {MOST_TREES}"
-    )
-    max_depth: int = Field(ge=1, description="depth of those trees, at least 1")
-    engine: Literal["exact", "sklearn"] = Field(description="one of exact, sklearn")
+    trees: int = whole("trees in the initial forest", 1, MOST_TREES)
+    max_depth: int = whole("depth of those trees", 1)
+    engine: Literal["exact", "sklearn"] = says("one of exact, sklearn")
 
     @model_validator(mode="after")
     def _exact_trees_are_stored_whole(self) -> Initial:
@@ -333,58 +312,46 @@ class Initial(Section):
 class Audit(Section):
     """How multicalibration error is measured."""
 
-    reading: Reading = Field(
-        description="one of leaf_indicators, random_leaf_values, fitted_leaf_values"
+    reading: Reading = says("one of leaf_indicators, random_leaf_values, fitted_leaf_values")
+    also: Readings = says("a list of further readings to record as well")
+    rows: int = whole("about how many rows of a table in parts are audited", 100)
+    trees: int = whole("the number of random trees", 1, MOST_TREES)
+    depth: int = whole("their depth", 1, 8)
+    prediction: str | None = says("a column of predictions to audit with stage=audit, or null")
+    compare: Names = says("a list of columns of predictions to audit side by side with stage=audit")
+    groups: Names = says("a list of columns whose levels are groups, for stage=audit")
+    clusters: str | None = says(
+        "a column of labels for stage=audit: rows of one label depend on each other, others do "
+        "not; null if all rows are independent"
     )
-    also: Readings = Field(description="a list of further readings to record as well")
-    rows: int = Field(
-        ge=100, description="about how many rows of a table in parts are audited, at least 100"
-    )
-    trees: int = Field(
-        ge=1, le=MOST_TREES, description=f"the number of random trees, 1 to {MOST_TREES}"
-    )
-    depth: int = Field(ge=1, le=8, description="their depth, 1 to 8")
-    prediction: str | None = Field(
-        description="a column of predictions to audit with stage=audit, or null"
-    )
-    compare: Names = Field(
-        description="a list of columns of predictions to audit side by side with stage=audit"
-    )
-    groups: Names = Field(description="a list of columns whose levels are groups, for stage=audit")
-    clusters: str | None = Field(
-        description="a column of labels for stage=audit: rows of one label depend on each other, "
-        "others do not; null if all rows are independent"
-    )
-    segments: int = Field(ge=1, le=200, description="how many segments stage=audit lists, 1 to 200")
+    segments: int = whole("how many segments stage=audit lists", 1, 200)
 
 
 class Situation(Section):
     """What a model is that an experiment of kind corrections corrects, and what happened to it."""
 
-    name: Slug = Field(description="a short name of a situation, for folders")
-    title: Name | None = Field(description="what tables call the situation, or null for its name")
-    model: Literal["forest", "linear", "boosted", "truth"] = Field(
-        description="one of forest (the paper's), linear, boosted (LightGBM, stopped early), truth "
-        "(outcomes are drawn from a known function, which is the model)"
+    name: Slug = says("a short name of a situation, for folders")
+    title: Name | None = says("what tables call the situation, or null for its name")
+    model: Literal["forest", "linear", "boosted", "truth"] = says(
+        "one of forest (the paper's), linear, boosted (LightGBM, stopped early), truth (outcomes "
+        "are drawn from a known function, which is the model)"
     )
-    rows: Literal["same", "others"] = Field(
-        description="one of same (the model was fitted to the rows it is corrected on), others"
+    rows: Literal["same", "others"] = says(
+        "one of same (the model was fitted to the rows it is corrected on), others"
     )
-    predictions: Literal["in_sample", "out_of_fold", "out_of_bag"] = Field(
-        description="where predictions of the model's own rows come from: one of in_sample, "
-        "out_of_fold, out_of_bag"
+    predictions: Literal["in_sample", "out_of_fold", "out_of_bag"] = says(
+        "where predictions of the model's own rows come from: one of in_sample, out_of_fold, "
+        "out_of_bag"
     )
-    withheld: bool = Field(
-        description="true or false: the model was denied the columns of dataset.sensitive"
+    withheld: bool = says("true or false: the model was denied the columns of dataset.sensitive")
+    change: Literal["none", "outcomes", "sampling", "bias"] = says(
+        "what is wrong with the rows of a group: one of none, outcomes (moved since the model was "
+        "fitted), sampling (hardly any when it was), bias (added to predictions)"
     )
-    change: Literal["none", "outcomes", "sampling", "bias"] = Field(
-        description="what is wrong with the rows of a group: one of none, outcomes (moved since "
-        "the model was fitted), sampling (hardly any when it was), bias (added to predictions)"
-    )
-    size: float = Field(
+    size: float = says(
+        "how much: standard deviations of the target or logits; of sampling, the share of the "
+        "group's rows that the model saw",
         ge=0,
-        description="how much: standard deviations of the target or logits; of sampling, the share "
-        "of the group's rows that the model saw",
     )
 
     @model_validator(mode="after")
@@ -422,15 +389,15 @@ MOST_CANDIDATES = 64
 class Method(Section):
     """How a model is corrected, in an experiment of kind corrections."""
 
-    name: Slug = Field(description="a short name of a method, for folders")
-    title: Name | None = Field(description="what tables call the method, or null for its name")
-    kind: Slug = Field(description="the name of a method in pipeline/boosting/peers")
-    options: dict[str, Plain] = Field(
-        description="options of the method that differ from its defaults, such as {eta:0.3}"
+    name: Slug = says("a short name of a method, for folders")
+    title: Name | None = says("what tables call the method, or null for its name")
+    kind: Slug = says("the name of a method in pipeline/boosting/peers")
+    options: dict[str, Plain] = says(
+        "options of the method that differ from its defaults, such as {eta:0.3}"
     )
-    tuning: dict[str, Values] = Field(
-        description="options with values to try, such as {eta:[0.3,1]}; those with the smallest "
-        "loss on the validation rows are taken"
+    tuning: dict[str, Values] = says(
+        "options with values to try, such as {eta:[0.3,1]}; those with the smallest loss on the "
+        "validation rows are taken"
     )
 
     @model_validator(mode="after")
@@ -454,43 +421,36 @@ class Method(Section):
 
 # The lists of an experiment that are axes of a grid, by the group of the configuration that each
 # lists choices of.
-AXES = {
-    "dataset": "datasets",
-    "strategy": "strategies",
-    "situation": "situations",
-    "method": "methods",
-}
+AXES = {"dataset": "datasets", "strategy": "strategies",
+        "situation": "situations", "method": "methods"}  # fmt: skip
 
 
 class Experiment(Section):
     """A named folder of results and, for a grid, the kind of its runs and its axes."""
 
-    name: Slug | None = Field(
-        description="the folder under output_dir (at most 100 letters, digits, '.', '_', '-'), or "
-        "null: paper for the paper's datasets, own for others"
+    name: Slug | None = says(
+        "the folder under output_dir (at most 100 letters, digits, '.', '_', '-'), or null: paper "
+        "for the paper's datasets, own for others"
     )
-    kind: Slug = Field(
-        description="the kind of the runs: rounds (of Algorithm 1), corrections (of a model), or "
-        "another module of pipeline/runs/kinds"
+    kind: Slug = says(
+        "the kind of the runs: rounds (of Algorithm 1), corrections (of a model), or another "
+        "module of pipeline/runs/kinds"
     )
-    chapters: Slugs = Field(
-        description="a list of chapters that stage=reproduce makes of it; empty: its own report"
+    chapters: Slugs = says(
+        "a list of chapters that stage=reproduce makes of it; empty: its own report"
     )
-    datasets: Slugs = Field(description="a list of dataset choices; empty: the one of dataset=")
-    strategies: Slugs = Field(description="a list of strategy choices; empty: the one of strategy=")
-    situations: Slugs = Field(
-        description="a list of situation choices, for a grid of kind corrections"
+    datasets: Slugs = says("a list of dataset choices; empty: the one of dataset=")
+    strategies: Slugs = says("a list of strategy choices; empty: the one of strategy=")
+    situations: Slugs = says("a list of situation choices, for a grid of kind corrections")
+    methods: Slugs = says("a list of method choices, for a grid of kind corrections")
+    seeds: Seeds = says("a list of whole numbers from 0; empty: the one of seed=")
+    vary: dict[str, Values] | None = says(
+        "null, or further axes of a grid, such as {boosting.trees:[10,100]}; keys of boosting, "
+        "strategy, initial, audit.trees, audit.depth, dataset.test_size, dataset.target_scaling or "
+        "method.options"
     )
-    methods: Slugs = Field(description="a list of method choices, for a grid of kind corrections")
-    seeds: Seeds = Field(description="a list of whole numbers from 0; empty: the one of seed=")
-    vary: dict[str, Values] | None = Field(
-        description="null, or further axes of a grid, such as {boosting.trees:[10,100]}; keys of "
-        "boosting, strategy, initial, audit.trees, audit.depth, dataset.test_size, "
-        "dataset.target_scaling or method.options"
-    )
-    sample: int | None = Field(
-        ge=1,
-        description="how many combinations of experiment.vary are drawn at random, or null for all",
+    sample: int | None = says(
+        "how many combinations of experiment.vary are drawn at random, or null for all", ge=1
     )
 
     @model_validator(mode="after")
@@ -532,18 +492,18 @@ class Experiment(Section):
 class Grid(Section):
     """How the runs of an experiment are spread."""
 
-    workers: int | None = Field(
-        ge=1, description="processes of one thread each, at least 1, or null for one per core"
+    workers: int | None = whole(
+        "processes of one thread each", 1, more=", or null for one per core"
     )
-    backend: Literal["local", "dask"] | None = Field(
-        description="one of local, dask, or null for dask where there is a scheduler"
+    backend: Literal["local", "dask"] | None = says(
+        "one of local, dask, or null for dask where there is a scheduler"
     )
-    scheduler: str | None = Field(
+    scheduler: str | None = says(
+        "the address of a Dask scheduler, such as tcp://host:8786, or null",
         pattern=r"^(tcp|tls)://[^/\s:]+:[0-9]{1,5}$",
-        description="the address of a Dask scheduler, such as tcp://host:8786, or null",
     )
-    patience: float = Field(
-        gt=0, description="seconds without a sign of life after which a Dask worker is given up"
+    patience: float = says(
+        "seconds without a sign of life after which a Dask worker is given up", gt=0
     )
 
     @model_validator(mode="after")
@@ -564,28 +524,28 @@ class Grid(Section):
 class Figures(Section):
     """What ``stage=figures`` draws."""
 
-    source: str | None = Field(
-        description="a rounds.parquet to draw from, or null for the one of the experiment"
+    source: str | None = says(
+        "a rounds.parquet to draw from, or null for the one of the experiment"
     )
-    only: Names = Field(description="a list of figures, such as [gap]; empty: all")
+    only: Names = says("a list of figures, such as [gap]; empty: all")
 
 
 class Compare(Section):
     """What ``stage=compare`` sets side by side."""
 
-    experiments: Names = Field(
-        description="a list of experiments below output_dir, or of folders, such as [paper,eta03]"
+    experiments: Names = says(
+        "a list of experiments below output_dir, or of folders, such as [paper,eta03]"
     )
-    baseline: str | None = Field(
-        description="the one of the compared settings that others are held against, as the table "
-        "names it, or null for the first"
+    baseline: str | None = says(
+        "the one of the compared settings that others are held against, as the table names it, or "
+        "null for the first"
     )
 
 
 class Validation(Section):
     """How ``stage=validate`` finds the error that a sweeper minimises."""
 
-    folds: int = Field(ge=2, le=100, description="folds of the training rows, 2 to 100")
+    folds: int = whole("folds of the training rows", 2, 100)
 
 
 STAGES = {
@@ -613,7 +573,7 @@ class Config(Section):
     engine: Annotated[Engine | Lightgbm, Field(discriminator="name")]
     audit: Audit
     experiment: Experiment
-    seed: Seed = Field(description="a whole number from 0 to 2**32 - 1")
+    seed: Seed = says("a whole number from 0 to 2**32 - 1")
     boosting: Boosting
     initial: Initial
     situation: Situation
@@ -622,9 +582,7 @@ class Config(Section):
     figures: Figures
     compare: Compare
     validation: Validation
-    output_dir: Annotated[str, AfterValidator(_expanded)] = Field(
-        min_length=1, description="a folder for results"
-    )
+    output_dir: Folder = says("a folder for results", min_length=1)
 
 
 GROUPS = ("dataset", "strategy", "engine", "audit", "experiment", "situation", "method")
@@ -638,11 +596,10 @@ def leaves(model: type[Section] = Config, prefix: str = "") -> Iterator[tuple[st
         plain = [getattr(p, "__origin__", p) for p in parts]  # of an annotated member of a union
         sections = [p for p in plain if isinstance(p, type) and issubclass(p, Section)]
         if sections:
-            seen: set[str] = set()
+            found: dict[str, str] = {}
             for section in sections:
                 for leaf, text in leaves(section, f"{key}."):
-                    if leaf not in seen:
-                        seen.add(leaf)
-                        yield leaf, text
+                    found.setdefault(leaf, text)
+            yield from found.items()
         elif field.description:
             yield key, field.description

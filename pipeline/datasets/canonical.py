@@ -45,11 +45,8 @@ def canonicalise(
     else:
         frame = _select(frame, spec)
         kinds = {c: c in spec.categories for c in spec.columns}
-    columns = {
-        str(c): _as_levels(frame[c]) if is_category else _as_numbers(frame[c])
-        for c, is_category in kinds.items()
-    }
-    return pd.DataFrame(columns)
+    columns = {c: (_as_levels if words else _as_numbers)(frame[c]) for c, words in kinds.items()}
+    return pd.DataFrame({str(c): column for c, column in columns.items()})
 
 
 def content_hash(table: pd.DataFrame) -> str:

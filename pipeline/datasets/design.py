@@ -48,12 +48,8 @@ class Design:
 
     def features_of(self, covariate: str) -> Ints:
         """The columns of X that a covariate became: itself, or the indicators of its levels."""
-        own = [
-            j
-            for j, name in enumerate(self.feature_names)
-            if name == covariate or name.startswith(f"{covariate}=")
-        ]
-        return np.array(own, dtype=np.int64)
+        own = [f"{name}=".startswith(f"{covariate}=") for name in self.feature_names]
+        return np.flatnonzero(own)
 
 
 @dataclass(frozen=True)
@@ -127,18 +123,14 @@ def split_at(
     design: Design, dataset: Dataset, train: Ints, test: Ints, *, native: bool = False
 ) -> Split:
     """The split into given rows, imputed and scaled by the training rows."""
-    X_train, X_test, y_train, y_test = (
-        design.X[train],
-        design.X[test],
-        design.y[train],
-        design.y[test],
-    )
+    X_train, X_test = design.X[train], design.X[test]
+    y_train, y_test = design.y[train], design.y[test]
     compact = None
     if native:
         (rows_train, levels), (rows_test, _) = map(design.encoding.compacted, (X_train, X_test))
         compact = NativeRows(rows_train, rows_test, levels)
     means = _column_means(X_train)
-    X_train, X_test = _fill(X_train, means), _fill(X_test, means)
+    X_train, X_test = (np.where(np.isnan(X), means, X) for X in (X_train, X_test))
     if dataset.target_scaling == "standardise":
         centre, scale = y_train.mean(), y_train.std() or 1.0
         y_train, y_test = (y_train - centre) / scale, (y_test - centre) / scale
@@ -157,14 +149,13 @@ def _target(frame: pd.DataFrame, columns: tuple[str, ...], positive: str | None)
     for name in columns:
         if not is_number(frame[name]):
             raise DataError(f"dataset.target={name}: must be a numeric column; it holds text")
-    y = frame[list(columns)].to_numpy(np.float64).sum(axis=1)
-    bad = ~np.isfinite(y)
-    if bad.any():
+    y, said = frame[list(columns)].to_numpy(np.float64).sum(axis=1), "+".join(columns)
+    bad = int((~np.isfinite(y)).sum())
+    if bad:
         raise DataError(
-            f"dataset.target={'+'.join(columns)}: {int(bad.sum())} of {len(y)} rows have a missing "
-            "or infinite target"
+            f"dataset.target={said}: {bad} of {len(y)} rows have a missing or infinite target"
         )
-    _check_scale(y, "+".join(columns))
+    _check_scale(y, said)
     return y
 
 
@@ -224,19 +215,13 @@ def _check_column(column: pd.Series[Any], dataset: Dataset) -> None:
 def _column_means(X: Floats) -> Floats:
     """Means of the present cells of each column; 0 for a column with none."""
     present = ~np.isnan(X)
-    counts = present.sum(axis=0)
-    return np.where(present, X, 0.0).sum(axis=0) / np.maximum(counts, 1)
-
-
-def _fill(X: Floats, values: Floats) -> Floats:
-    return np.where(np.isnan(X), values, X)
+    return np.where(present, X, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
 
 
 def _require_columns(frame: pd.DataFrame, names: tuple[str, ...], dataset: Dataset) -> None:
     for name in names:
         if name not in frame.columns:
-            have = ", ".join(map(str, frame.columns[:12])) + (
-                f", … ({len(frame.columns)} in all)" if len(frame.columns) > 12 else ""
-            )
+            n = len(frame.columns)
+            have = ", ".join(map(str, frame.columns[:12])) + (f", … ({n} in all)" if n > 12 else "")
             key = "dataset.drop" if name in dataset.drop else "dataset.target"
             raise DataError(f"{key}={name}: {dataset.label} has no such column; it has {have}")

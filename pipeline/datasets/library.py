@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-from pipeline.boosting.distributed.parts import Table
 from pipeline.config.schema import Dataset
 from pipeline.datasets.design import Design, preprocess
 from pipeline.datasets.manifest import manifest
-from pipeline.datasets.parts import digest_of_files, table_in_parts
+from pipeline.datasets.parts import digest_of_files
 from pipeline.datasets.sources import RawTable, fetch
+
+T = TypeVar("T")
 
 # What a table depends on; the rest is what becomes of it.
 _ORIGIN = {"name", "table", "source", "id", "server", "path", "target", "drop"}
@@ -20,33 +23,28 @@ _ORIGIN = {"name", "table", "source", "id", "server", "path", "target", "drop"}
 class Library:
     """What has been fetched and preprocessed so far."""
 
-    _tables: dict[str, RawTable] = field(default_factory=dict)
-    _designs: dict[Dataset, Design] = field(default_factory=dict)
-    _digests: dict[str, str] = field(default_factory=dict)
+    _made: dict[Any, Any] = field(default_factory=dict)
 
     def table(self, dataset: Dataset) -> RawTable:
         """The canonical table."""
-        origin = dataset.model_dump_json(include=_ORIGIN)
-        if origin not in self._tables:
-            self._tables[origin] = fetch(dataset)
-        return self._tables[origin]
+        return self._once(fetch, dataset)
 
     def design(self, dataset: Dataset) -> Design:
         """The design matrix and target."""
-        if dataset not in self._designs:
-            self._designs[dataset] = preprocess(self.table(dataset), dataset)
-        return self._designs[dataset]
-
-    def parts(self, dataset: Dataset) -> Table:
-        """The table in parts, none of which is read yet."""
-        return table_in_parts(dataset)
+        if dataset not in self._made:
+            self._made[dataset] = preprocess(self.table(dataset), dataset)
+        return self._made[dataset]
 
     def files_sha256(self, dataset: Dataset) -> str:
         """A hash of the files behind a table in parts."""
-        origin = dataset.model_dump_json(include=_ORIGIN)
-        if origin not in self._digests:
-            self._digests[origin] = digest_of_files(dataset)
-        return self._digests[origin]
+        return self._once(digest_of_files, dataset)
+
+    def _once(self, make: Callable[[Dataset], T], dataset: Dataset) -> T:
+        """What depends on a dataset's origin alone."""
+        place = make, dataset.model_dump_json(include=_ORIGIN)
+        if place not in self._made:
+            self._made[place] = make(dataset)
+        return self._made[place]
 
     def sha256(self, dataset: Dataset) -> str:
         """The content hash of the table; what comes with the project is known without fetching it.
@@ -54,8 +52,7 @@ class Library:
         (A user's own file or server is looked at even if it is called like a dataset of the paper.)
         """
         spec = manifest().get(dataset.table_name)
-        shipped = spec is not None and dataset.source in {"bundled", "sklearn"}
-        if spec and shipped:
+        if spec is not None and dataset.source in {"bundled", "sklearn"}:
             return spec.content_sha256
         table = self.table(dataset)
         if dataset.target_columns:

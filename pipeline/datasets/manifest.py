@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 import yaml
 
@@ -50,16 +49,8 @@ class TableSpec:
 def manifest() -> Mapping[str, TableSpec]:
     """The paper's datasets by name, from ``data/manifest.yaml``."""
     raw = yaml.safe_load((DATA / "manifest.yaml").read_text(encoding="utf-8"))
-    return {name: _spec(name, entry) for name, entry in raw.items()}
-
-
-def _spec(name: str, entry: Mapping[str, Any]) -> TableSpec:
-    values = dict(entry)
-    openml = values.pop("openml")
-    return TableSpec(
-        name=name,
-        columns=tuple(values.pop("columns")),
-        categories=frozenset(values.pop("categories")),
-        openml=OpenmlSpec(**openml) if openml else None,
-        **values,
-    )
+    for entry in raw.values():
+        entry["columns"] = tuple(entry["columns"])
+        entry["categories"] = frozenset(entry["categories"])
+        entry["openml"] = OpenmlSpec(**entry["openml"]) if entry["openml"] else None
+    return {name: TableSpec(name=name, **entry) for name, entry in raw.items()}

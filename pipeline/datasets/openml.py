@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -64,38 +63,29 @@ def _download(number: int, server: str, timeout: float, destination: Path) -> No
     """
     what = f"OpenML dataset {number}"
     folder = destination.parent / files.scratch_name()
+    partial = folder / "table.parquet"
+    places = ("OPENML_CACHE_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
+    environment = os.environ | dict.fromkeys(places, str(folder))
+    command = [
+        sys.executable, "-m", "pipeline.datasets.openml_download", str(number), server,
+        f"{timeout:g}", str(partial),
+    ]  # fmt: skip
     try:
         folder.mkdir(parents=True)
         files.sweep(destination.parent)
-    except OSError as error:
-        raise DataError(
-            f"{what}: cannot write to {destination.parent} ({error.strerror})"
-        ) from None
-    try:
-        partial = folder / "table.parquet"
-        places = ("OPENML_CACHE_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
-        environment = os.environ | dict.fromkeys(places, str(folder))
-        command = [sys.executable, "-m", "pipeline.datasets.openml_download", str(number), server,
-                   f"{timeout:g}"]  # fmt: skip
-        try:
-            child = subprocess.run(
-                [*command, str(partial)],
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=timeout,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise DataError(
-                f"{what}: {server} did not deliver it within dataset.timeout={timeout:g} s"
-            ) from None
+        child = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=timeout, check=False
+        )
         problem = _problem_of(child)
         if problem:
             raise DataError(f"{what}: {problem}")
         digest = hashlib.sha256(partial.read_bytes()).hexdigest()
         files.write_text(_digest_file(destination), digest)
         partial.replace(destination)
+    except subprocess.TimeoutExpired:
+        raise DataError(
+            f"{what}: {server} did not deliver it within dataset.timeout={timeout:g} s"
+        ) from None
     except OSError as error:
         raise DataError(
             f"{what}: cannot write to {destination.parent} ({error.strerror})"
@@ -108,8 +98,7 @@ def _problem_of(child: subprocess.CompletedProcess[str]) -> str | None:
     if child.returncode == 0:
         return None
     try:
-        answer: dict[str, Any] = json.loads(child.stdout.splitlines()[-1])
-        return str(answer["problem"])
+        return str(json.loads(child.stdout.splitlines()[-1])["problem"])
     except (IndexError, KeyError, ValueError):
         last = (child.stderr.strip().splitlines() or ["no message"])[-1]
         return f"the openml client failed: {last}"

@@ -34,10 +34,7 @@ def download(number: int, server: str, destination: Path) -> None:
     openml.config.server = server
     openml.config.set_retry_policy("human", RETRIES)
     dataset = openml.datasets.get_dataset(
-        number,
-        download_data=True,
-        download_qualities=False,
-        download_features_meta_data=False,
+        number, download_data=True, download_qualities=False, download_features_meta_data=False
     )
     frame, *_ = dataset.get_data(dataset_format="dataframe")
     assert isinstance(frame, pd.DataFrame)  # what that format means

@@ -42,14 +42,13 @@ def fetch(dataset: Dataset, cache: Path = CACHE) -> RawTable:
     """The canonical table of a dataset; nothing is written unless it came from OpenML."""
     spec = manifest().get(dataset.table_name)
     target = dataset.target_columns
+    path = Path(str(dataset.path)).expanduser()
     if dataset.source == "openml":
         frame, default_target, origin = openml.read(dataset, spec, cache)
         target = target or default_target
     elif dataset.source == "file":
-        path = Path(str(dataset.path)).expanduser()
         frame, origin = _from_file(path), f"file {path.name}"
     elif dataset.source == "parquet":
-        path = Path(str(dataset.path)).expanduser()
         frame, origin = _from_parquet(path), f"Parquet files of {path.name}"
     elif dataset.source == "sklearn":
         frame, origin = _from_sklearn(dataset.table_name), "scikit-learn"
@@ -60,12 +59,10 @@ def fetch(dataset: Dataset, cache: Path = CACHE) -> RawTable:
     table = canonicalise(frame, spec, dataset.drop)
     digest = content_hash(table)
     if spec is not None and digest != spec.content_sha256:
-        reference = canonicalise(_reference(spec), spec)
-        raise DataError(
-            f"{spec.name} from {origin} is not the paper's table: "
-            f"{describe_differences(table, reference)}"
-        )
-    return RawTable(frame=table, sha256=digest, origin=origin, target=target)
+        known = _from_sklearn(spec.name) if spec.file is None else read_bundled(spec.name)
+        differences = describe_differences(table, canonicalise(known, spec))
+        raise DataError(f"{spec.name} from {origin} is not the paper's table: {differences}")
+    return RawTable(table, digest, origin, target)
 
 
 def read_bundled(name: str) -> pd.DataFrame:
@@ -101,10 +98,6 @@ def parse_raw(raw: bytes, spec: TableSpec) -> pd.DataFrame:
         na_values={c: ["", "?"] for c in numbers},
         **files.EXACT_FLOATS,
     )
-
-
-def _reference(spec: TableSpec) -> pd.DataFrame:
-    return _from_sklearn(spec.name) if spec.file is None else read_bundled(spec.name)
 
 
 def _from_sklearn(name: str) -> pd.DataFrame:
@@ -165,8 +158,7 @@ def _from_csv(path: Path) -> pd.DataFrame:
             f"{path.name}: its rows have more fields than its first line has names "
             f"({', '.join(header[:5])}, …)"
         )
-    frame = pd.read_csv(path, low_memory=False, **files.EXACT_FLOATS)
-    return frame.apply(_recognised)
+    return pd.read_csv(path, low_memory=False, **files.EXACT_FLOATS).apply(_recognised)
 
 
 def _recognised(column: pd.Series[Any]) -> pd.Series[Any]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pipeline import files
 from pipeline.config.schema import Config
@@ -22,9 +21,9 @@ from pipeline.runs.compilation import compile_kernels
 from pipeline.runs.kinds.base import Kind
 from pipeline.runs.plan import Plan
 from pipeline.runs.progress import Progress, RoundTable
-from pipeline.runs.store import CorruptRun, Initial, RunId, RunStore, clear_errors
+from pipeline.runs.store import CorruptRun, RunId, RunStore, clear_errors
 from pipeline.runs.tasks import Failure, Outcome, Task
-from pipeline.runs.workers import Workers
+from pipeline.runs.workers import Workers, open_workers
 
 log = logging.getLogger("pipeline")
 
@@ -60,18 +59,21 @@ def run_plan(plan: Plan) -> Summary:
         log.info("%d of %d runs are in %s already", found, plan.n_runs, store.root)
     compile_kernels()
     kind = plan.kind
-    materials: dict[str, Any] = {}
-    for task in missing:
-        if task.dataset not in materials:
-            materials[task.dataset] = kind.material(plan.library, task.configs[0].dataset)
+    datasets = {task.dataset: task.configs[0].dataset for task in missing}
+    materials = {name: kind.material(plan.library, one) for name, one in datasets.items()}
     sizes = {name: kind.size(material) for name, material in materials.items()}
-    driver = _Driver(store, _progress(plan, found, sizes), sizes, plan.n_runs, kind)
+    one = kind.shows_rounds and not plan.is_grid
+    table = RoundTable(named=plan.shared_terminal) if one else None
+    progress = Progress(plan.n_runs, found, materials, table)
+    driver = _Driver(store, progress, sizes, plan.n_runs, kind)
     missing.sort(key=lambda task: -driver.cost(task.configs[0]))
-    driver.run(missing, plan, materials)
+    with open_workers(
+        kind, plan.config.grid, materials, len(missing), progress.on_round
+    ) as workers:
+        driver.run(missing, workers)
     if driver.failed:
         raise GridError(_told(driver.failed, plan))
-    seconds = time.perf_counter() - started
-    found += driver.found
+    seconds, found = time.perf_counter() - started, found + driver.found
     return Summary(plan.n_runs, driver.computed, found, seconds, driver.run_seconds)
 
 
@@ -104,13 +106,6 @@ def _stored(store: RunStore, run_id: RunId, *, told: bool = False) -> bool:
         if not told:
             log.warning("%s; computing it again", error)
         return False
-
-
-def _progress(plan: Plan, found: int, datasets: Iterable[str]) -> Progress:
-    table = None
-    if plan.kind.shows_rounds and not plan.is_grid:
-        table = RoundTable(named=plan.shared_terminal)
-    return Progress(plan.n_runs, found, datasets, table)
 
 
 def _told(failed: Sequence[tuple[RunId, Failure]], plan: Plan) -> str:
@@ -148,19 +143,18 @@ class _Driver:
         """A guess of the time of these runs."""
         return sum(self.kind.cost(c, self.sizes[c.dataset.label]) for c in configs)
 
-    def run(self, missing: Sequence[Task], plan: Plan, materials: Mapping[str, Any]) -> None:
-        """Open workers and compute ``missing``; Ctrl-C stops them in order."""
-        with plan.workers(materials, len(missing), self.progress.on_round) as workers:
-            # Without other processes there is nothing to put in order: Ctrl-C ends at once.
-            watched = noted() if workers.other_processes else contextlib.nullcontext(lambda: False)
-            try:
-                with watched as interrupted:
-                    self._drive(missing, workers, interrupted)
-            except BaseException:
-                workers.stop()
-                raise
-            finally:
-                self.progress.close()
+    def run(self, missing: Sequence[Task], workers: Workers) -> None:
+        """Compute ``missing``; Ctrl-C stops workers in order."""
+        # Without other processes there is nothing to put in order: Ctrl-C ends at once.
+        watched = noted() if workers.other_processes else contextlib.nullcontext(lambda: False)
+        try:
+            with watched as interrupted:
+                self._drive(missing, workers, interrupted)
+        except BaseException:
+            workers.stop()
+            raise
+        finally:
+            self.progress.close()
 
     def _drive(
         self, missing: Sequence[Task], workers: Workers, interrupted: Callable[[], bool]
@@ -184,7 +178,9 @@ class _Driver:
                 remaining = self._still_missing(task)
                 if remaining is None:
                     continue
-                initial = self._initial(remaining)
+                initial = None
+                if self.kind.keeps_initial:
+                    initial = self.store.load_initial(task.dataset, task.seed, task.initial_key)
                 under_way[workers.submit(remaining, initial)] = (remaining, attempt)
             done, _ = wait(under_way, timeout=LOOK_UP, return_when=FIRST_COMPLETED)
             if interrupted():
@@ -204,11 +200,6 @@ class _Driver:
                     waiting.append((task, attempt + 1))
                 else:
                     self._keep(task, outcome)
-
-    def _initial(self, task: Task) -> Initial | None:
-        if not self.kind.keeps_initial:
-            return None
-        return self.store.load_initial(task.dataset, task.seed, task.initial_key)
 
     def _still_missing(self, task: Task) -> Task | None:
         """Another grid on the same store may have finished some of it meanwhile."""

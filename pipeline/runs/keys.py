@@ -14,15 +14,7 @@ from pipeline.runs.strategies import strategy_key
 # Bump by hand when the same config starts to give other numbers; stored runs then count as stale.
 NUMERICS = 2
 
-_PREPROCESSING = {
-    "target",
-    "drop",
-    "target_scaling",
-    "drop_first",
-    "missing",
-    "test_size",
-}
-
+_PREPROCESSING = {"target", "drop", "target_scaling", "drop_first", "missing", "test_size"}
 _AUDIT = {"reading", "also", "trees", "depth"}
 
 Key = dict[str, Any]
@@ -30,7 +22,7 @@ Key = dict[str, Any]
 
 def dataset_key(dataset: Dataset) -> Key:
     """What becomes of a table."""
-    key = _jsonable(dataset.model_dump(include=_PREPROCESSING))
+    key = dataset.model_dump(mode="json", include=_PREPROCESSING)
     return key if dataset.positive is None else key | {"positive": dataset.positive}
 
 
@@ -53,7 +45,7 @@ def run_key(config: Config, data_sha256: str) -> Key:
         "strategy": strategy_key(config.strategy),
         "boosting": config.boosting.model_dump(),
         "engine": config.engine.model_dump(exclude={"threads"}),
-        "audit": _jsonable(config.audit.model_dump(include=_AUDIT)),
+        "audit": config.audit.model_dump(mode="json", include=_AUDIT),
     }
 
 
@@ -87,10 +79,6 @@ def seeds(config: Config) -> dict[str, Any]:
         "rounds": [round_seed(config.seed, t) for t in range(config.boosting.rounds)],
         "audit": audit_seed(config.dataset.label, config.seed),
     }
-
-
-def _jsonable(value: Mapping[str, Any]) -> dict[str, Any]:
-    return json.loads(json.dumps(value))
 
 
 def flat(key: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

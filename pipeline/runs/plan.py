@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pipeline.config.compose import load_grid, varied
 from pipeline.config.schema import AXES, Config, Dataset
@@ -16,11 +14,9 @@ from pipeline.errors import ConfigError, UserError
 from pipeline.paths import REFERENCE
 from pipeline.runs.keys import key_hash
 from pipeline.runs.kinds import kind_named, kind_of
-from pipeline.runs.kinds.base import Kind, OnRound
+from pipeline.runs.kinds.base import Kind
 from pipeline.runs.store import CorruptRun, RunId, RunStore, StoredRun
 from pipeline.runs.tasks import Task
-from pipeline.runs.workers import Workers, open_workers
-from pipeline.runs.workers.local import in_this_process
 
 PAPER, OWN = "paper", "own"  # where runs go that name no experiment
 RESERVED = ("audit", "compare", "figures", "tune")  # folders that stages write to
@@ -81,14 +77,6 @@ class Plan:
                 seeded = tuple(c.model_copy(update={"seed": seed}) for c in configs)
                 yield Task(self.kind, seeded, digest, self.store.root / CHECKPOINTS)
 
-    def workers(
-        self, materials: Mapping[str, Any], n_tasks: int, on_round: OnRound
-    ) -> AbstractContextManager[Workers]:
-        """The workers that compute the tasks."""
-        if self.kind.in_driver:
-            return in_this_process(materials, on_round)
-        return open_workers(self.config.grid, materials, n_tasks, on_round)
-
     def run_ids(self) -> list[RunId]:
         """The places of all runs, without computing anything."""
         return [run_id for run_id, _ in self._runs()]
@@ -125,31 +113,20 @@ def make_plan(
     experiment = config.experiment
     named = kind_named(experiment.kind)
     _check_axes(config, named)
-    chosen: Mapping[tuple[str, ...], Config] = {(): config}
-    if experiment.is_grid:
-        chosen = load_grid(config, overrides, named.axes)
+    chosen = load_grid(config, overrides, named.axes) if experiment.is_grid else {(): config}
     kind = kind_of(list(chosen.values()))
     if config.stage not in kind.stages:
         raise ConfigError(
             f"stage={config.stage}: is not for {kind.title}, which have {', '.join(kind.stages)}"
             + (f"; {kind.otherwise}" if kind.otherwise else "")
         )
-    library = Library()
     variants = {names: varied(one) for names, one in chosen.items()}
     _check_choices(variants, kind)
     configs = tuple(c for some in variants.values() for c in some)
     for one in configs:
-        kind.check(one, library)
-    return Plan(
-        config=config,
-        overrides=tuple(overrides),
-        kind=kind,
-        configs=configs,
-        seeds=experiment.seeds or (config.seed,),
-        store=RunStore(_folder(config), kind.folder),
-        library=library,
-        shared_terminal=shared_terminal,
-    )
+        kind.check(one)
+    seeds, store = experiment.seeds or (config.seed,), RunStore(_folder(config), kind.folder)
+    return Plan(config, tuple(overrides), kind, configs, seeds, store, Library(), shared_terminal)
 
 
 def _check_axes(config: Config, kind: Kind) -> None:
@@ -176,14 +153,11 @@ def _check_choices(variants: Mapping[tuple[str, ...], Sequence[Config]], kind: K
     for names, configs in variants.items():
         for config in configs:
             place = (config.dataset.label, kind.label(config), key_hash(kind.key(config, "")))
-            other = seen.setdefault(place, names)
-            if other != names:
-                group, first, second = next(
-                    (g, a, b) for g, a, b in zip(kind.axes, other, names, strict=True) if a != b
-                )
-                raise ConfigError(
-                    f"experiment.{AXES[group]}: {first} and {second} describe the same runs"
-                )
+            for group, a, b in zip(kind.axes, seen.setdefault(place, names), names, strict=False):
+                if a != b:
+                    raise ConfigError(
+                        f"experiment.{AXES[group]}: {a} and {b} describe the same runs"
+                    )
 
 
 def _folder(config: Config) -> Path:

@@ -19,7 +19,7 @@ import logging
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,8 +58,7 @@ class RunId:
     @property
     def folder(self) -> Path:
         """The run's folder below ``runs/``."""
-        name = f"seed={self.seed:03d}-{key_hash(self.key)}"
-        return Path(self.dataset) / self.label / name
+        return Path(self.dataset, self.label, f"seed={self.seed:03d}-{key_hash(self.key)}")
 
     def __str__(self) -> str:
         """For logs: dataset/strategy/seed=7."""
@@ -102,19 +101,12 @@ class RunStore:
     def has(self, run: RunId) -> bool:
         """Whether a run is stored; raises `CorruptRun` if it is damaged."""
         folder = self._find(self.runs / run.folder)
-        if folder is None:
-            return False
-        _require_key(folder, _verified(folder)[1], run)
-        return True
+        return folder is not None and bool(_verified(folder, run))
 
     def load(self, run: RunId) -> StoredRun | None:
         """A stored run, None if there is none; raises `CorruptRun` if it is damaged."""
         folder = self._find(self.runs / run.folder)
-        if folder is None:
-            return None
-        stored = _read(folder)
-        _require_key(folder, stored.record, run)
-        return stored
+        return None if folder is None else _read(folder, run)
 
     def save(self, run: RunId, rounds: pd.DataFrame, record: Mapping[str, Any]) -> Path:
         """Put a run into its place, whole; a valid one that is there already is kept."""
@@ -134,16 +126,13 @@ class RunStore:
 
     def why_missing(self, run: RunId) -> str | None:
         """Which keys tell ``run`` from a stored one of the same name; None if there is none."""
-        best: list[str] | None = None
+        found = []
         folder = (self.runs / run.folder).parent
         for other in files.find(folder, f"seed={run.seed:03d}-*"):
-            try:
-                differences = differing(run.key, _read(other).record["key"])
-            except CorruptRun:
-                continue
-            if differences and (best is None or len(differences) < len(best)):
-                best = differences
-        return None if best is None else "; ".join(best)
+            with suppress(CorruptRun):
+                found.append(differing(run.key, _read(other).record["key"]))
+        fewest = min((differences for differences in found if differences), key=len, default=None)
+        return None if fewest is None else "; ".join(fewest)
 
     def stored(self) -> Iterator[tuple[Path, StoredRun]]:
         """All runs that are whole, with their folders; of others a warning is given."""
@@ -162,10 +151,9 @@ class RunStore:
             return None
         try:
             raw = _bytes_of(path)
-            digest, blob = raw[:64].decode(), raw[64:]
-            if _sha256(_key_text(key) + blob) != digest:
+            if _behind_checksum(key, raw[64:]) != raw:
                 return None
-            with np.load(io.BytesIO(blob)) as arrays:
+            with np.load(io.BytesIO(raw[64:])) as arrays:
                 initial = Initial(arrays["train"], arrays["test"])
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             return None
@@ -176,9 +164,8 @@ class RunStore:
         path = self._initial_path(dataset, seed, key)
         buffer = io.BytesIO()
         np.savez(buffer, train=initial.train, test=initial.test)
-        blob = buffer.getvalue()
         with clear_errors(self.root), files.replacing(path) as scratch:
-            scratch.write_bytes(_sha256(_key_text(key) + blob).encode() + blob)
+            scratch.write_bytes(_behind_checksum(key, buffer.getvalue()))
 
     # -- housekeeping ---------------------------------------------------------------------------
 
@@ -217,7 +204,7 @@ class RunStore:
                 if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
                     raise
             try:
-                _require_key(target, _read(target).record, run)
+                _read(target, run)
                 return  # somebody else finished the same run; its numbers are the same
             except CorruptRun:
                 self._set_aside(target)
@@ -249,16 +236,19 @@ def clear_errors(root: Path) -> Iterator[None]:
         ) from None
 
 
-def _read(folder: Path) -> StoredRun:
-    csv, record = _verified(folder)
+def _read(folder: Path, run: RunId | None = None) -> StoredRun:
+    csv, record = _verified(folder, run)
     try:
         return StoredRun(pd.read_csv(io.BytesIO(csv), **files.EXACT_FLOATS), record)
     except ValueError as error:
         raise CorruptRun(f"{folder}: rounds.csv cannot be read ({error})") from None
 
 
-def _verified(folder: Path) -> tuple[bytes, dict[str, Any]]:
-    """The bytes of ``rounds.csv`` and the record, after their checksums were found right."""
+def _verified(folder: Path, run: RunId | None = None) -> tuple[bytes, dict[str, Any]]:
+    """The bytes of ``rounds.csv`` and the record, after their checksums were found right.
+
+    run : the one that should be there; a folder that was renamed holds another.
+    """
     try:
         csv = _bytes_of(folder / "rounds.csv")
         record = json.loads(_bytes_of(folder / "run.json"))
@@ -278,6 +268,8 @@ def _verified(folder: Path) -> tuple[bytes, dict[str, Any]]:
     rounds = boosting.get("rounds")
     if rounds is not None and csv.count(b"\n") != rounds + 2:  # names, round 0 and the others
         raise CorruptRun(f"{folder}: rounds.csv does not have {rounds} rounds")
+    if run is not None and key != json.loads(json.dumps(run.key)):
+        raise CorruptRun(f"{folder}: holds a run of other settings")
     return csv, record
 
 
@@ -288,14 +280,9 @@ def _bytes_of(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _key_text(key: Key) -> bytes:
-    return json.dumps(key, sort_keys=True).encode()
-
-
-def _require_key(folder: Path, record: Mapping[str, Any], run: RunId) -> None:
-    """A folder that was renamed holds another run than its name says."""
-    if record.get("key") != json.loads(json.dumps(run.key)):
-        raise CorruptRun(f"{folder}: holds a run of other settings")
+def _behind_checksum(key: Key, blob: bytes) -> bytes:
+    """Some bytes behind the checksum of them and of what they depend on."""
+    return _sha256(json.dumps(key, sort_keys=True).encode() + blob).encode() + blob
 
 
 def _seal(record: Mapping[str, Any]) -> dict[str, Any]:

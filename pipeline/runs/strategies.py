@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -29,9 +27,9 @@ def rescaling_of(strategy: schema.Strategy) -> Rescaling:
 
 def strategy_key(strategy: schema.Strategy) -> dict[str, Any]:
     """What a strategy's weights depend on; of one's own, the code as it was loaded as well."""
-    key = json.loads(strategy.model_dump_json())
+    key = strategy.model_dump(mode="json")
     if isinstance(strategy, schema.Custom):
-        key |= {"name": strategy.label, "code": _code(_module_of(strategy).__name__).sha256}
+        key |= {"name": strategy.label, "code": _code(_module_of(strategy).__name__)[0]}
     return key
 
 
@@ -44,7 +42,7 @@ def sources_of(strategies: Iterable[schema.Strategy]) -> dict[str, bytes]:
     for strategy in strategies:
         if isinstance(strategy, schema.Custom):
             name = _module_of(strategy).__name__
-            source = _code(name).source
+            _, source = _code(name)
             if source is not None and "." not in name:
                 found[name] = source
     return found
@@ -70,19 +68,12 @@ def _made(name: str, source: bytes) -> ModuleType:
     return module
 
 
-@dataclass(frozen=True)
-class _Code:
-    """A module's code: a hash of all that it is made of, and its file if it is but one."""
-
-    sha256: str | None
-    source: bytes | None
-
-
 @cache
-def _code(name: str) -> _Code:
-    """The code of a module as this process loaded it: files may change while runs are computed.
+def _code(name: str) -> tuple[str | None, bytes | None]:
+    """A hash of a module's code, and its file if it is but one, as this process loaded them.
 
-    What it uses of its own package, or of other files in its folder, counts as well.
+    (Files may change while runs are computed.) What it uses of its own package, or of other files
+    in its folder, counts as well.
     """
     top = sys.modules[name.partition(".")[0]]
     home = Path(getattr(top, "__file__", None) or "").parent
@@ -98,12 +89,12 @@ def _code(name: str) -> _Code:
         parts[file] = file.read_bytes()
         waiting += [_home_of(value) for value in vars(module).values()]
     if not parts:
-        return _Code(None, None)  # compiled, or built in
+        return None, None  # compiled, or built in
     digest = hashlib.sha256()
     for path in sorted(parts):
         digest.update(f"{path.relative_to(home)}/{len(parts[path])}/".encode() + parts[path])
     (first, *_), alone = parts.values(), len(parts) == 1 and not package
-    return _Code(digest.hexdigest(), first if alone else None)
+    return digest.hexdigest(), first if alone else None
 
 
 def _home_of(value: object) -> object:
@@ -120,12 +111,11 @@ def labels_of(strategies: Iterable[schema.Strategy]) -> dict[str, str]:
     different = {identity(s): s for s in strategies}
     labels = {}
     for mine, strategy in different.items():
-        alike = [s.model_dump() for s in different.values() if s.label == strategy.label]
-        settings = _flat(strategy.model_dump())
+        alike = [_flat(s.model_dump()) for s in different.values() if s.label == strategy.label]
         differing = [
             f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
-            for name, value in settings.items()
-            if any(_flat(other).get(name) != value for other in alike)
+            for name, value in _flat(strategy.model_dump()).items()
+            if any(other.get(name) != value for other in alike)
         ]
         labels[mine] = " ".join([strategy.label, *differing])
     return labels

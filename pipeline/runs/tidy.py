@@ -44,18 +44,11 @@ def load_runs(
     frames: list[pd.DataFrame] = []
     keys: list[dict[str, Any]] = []
     for experiment, stored, hash_ in _stored(places or ("outputs/*",), only or {}):
-        key = stored.record["key"]
-        keys.append(settings_of(key) | {name: key.get(name) for name in sorted(_ORIGINS)})
-        sizes = stored.record.get("sizes", {})
-        frames.append(
-            stored.rounds.assign(
-                experiment=experiment,
-                key=hash_,
-                run=len(frames),
-                n_train=sizes.get("n_train"),
-                n_test=sizes.get("n_test"),
-            )
-        )
+        key, sizes = stored.record["key"], stored.record.get("sizes", {})
+        keys.append(settings_of(key) | {name: _cell(key.get(name)) for name in sorted(_ORIGINS)})
+        size = {name: sizes.get(name) for name in ("n_train", "n_test")}
+        further = {"experiment": experiment, "key": hash_, "run": len(frames), **size}
+        frames.append(stored.rounds.assign(**further))
     if not frames:
         raise DataError(f"{', '.join(map(str, places or ['outputs/*']))}: no stored runs are there")
     rounds = pd.concat(frames, ignore_index=True)
@@ -69,11 +62,12 @@ def load_runs(
 
 def settings_of(key: Key) -> dict[str, Any]:
     """What a run's numbers depend on besides its data and seed, by dotted names; lists as text."""
-    return {
-        name: json.dumps(value) if isinstance(value, list | dict) else value
-        for name, value in flat(key)
-        if name not in _NAMES | _ORIGINS
-    }
+    known = _NAMES | _ORIGINS
+    return {name: _cell(value) for name, value in flat(key) if name not in known}
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, list | dict) else value
 
 
 def _stored(
@@ -81,8 +75,7 @@ def _stored(
 ) -> Iterator[tuple[str, StoredRun, str]]:
     for place in places:
         folders = sorted(glob.glob(str(Path(place).expanduser())))  # noqa: PTH207 (absolute, too)
-        stores = [RunStore(Path(folder)) for folder in folders]
-        for store in stores:
+        for store in (RunStore(Path(folder)) for folder in folders):
             wanted = only.get(store.root)
             for folder, stored in store.stored():
                 if wanted is not None and str(folder.relative_to(store.runs)) not in wanted:
@@ -92,15 +85,5 @@ def _stored(
 
 def _differs(values: pd.Series[Any], runs: pd.DataFrame, name: str) -> bool:
     groups: Sequence[str] = ["dataset", *(["strategy"] if name.startswith("strategy.") else [])]
-    words = values.map(_word)
-    several = words.groupby([runs[g] for g in groups]).nunique()
+    several = values.groupby([runs[g] for g in groups]).nunique(dropna=False)
     return bool((several > 1).any())
-
-
-def _word(value: Any) -> str:
-    """So that missing settings are equal to each other, and 1 is 1.0."""
-    if isinstance(value, Mapping | list):
-        return json.dumps(value)
-    if value is None or value != value:
-        return ""
-    return repr(float(value)) if isinstance(value, int | float) else str(value)

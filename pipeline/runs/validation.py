@@ -68,13 +68,10 @@ def validate(config: Config, design: Design, on_fold: Callable[[], object]) -> V
             f"{config.dataset.label}: validation.folds={folds} are too many for {len(rows)} "
             "training rows"
         )
-    losses = []
+    losses, native = [], is_native(config)
     for fitted, held_out in KFold(folds, shuffle=True, random_state=config.seed).split(rows):
-        data = split_at(
-            design, config.dataset, rows[fitted], rows[held_out], native=is_native(config)
-        )
-        first, last = _predictions(config, data)
-        errors = [mean_squared_error(data.y_test, f) for f in (first, last)]
+        data = split_at(design, config.dataset, rows[fitted], rows[held_out], native=native)
+        errors = [mean_squared_error(data.y_test, f) for f in _predictions(config, data)]
         losses.append([len(held_out), *errors])
         on_fold()
     n, initial, boosted = np.array(losses).T

@@ -25,8 +25,7 @@ from pipeline.runs.compilation import compile_kernels
 from pipeline.runs.keys import key_hash
 from pipeline.runs.kinds.rounds import fit_initial
 from pipeline.runs.plan import Plan
-from pipeline.runs.store import Initial, clear_errors
-from pipeline.runs.tasks import Task
+from pipeline.runs.store import clear_errors
 
 
 def main(plan: Plan) -> None:
@@ -89,17 +88,14 @@ def _forests(plan: Plan) -> Iterator[page.Part]:
         _, test = split_rows(len(design.y), dataset, config.seed)
         frame = plan.library.table(dataset).frame[list(design.covariates)].iloc[test]
         data = split(design, dataset, config.seed)
-        initial = _initial(plan, task) or fit_initial(config, data)
+        stored = plan.store.load_initial(task.dataset, task.seed, task.initial_key)
+        initial = stored or fit_initial(config, data)
         note = (
             f"{len(test)} test rows of seed {config.seed}; forest of {config.initial.trees} trees "
             f"of depth {config.initial.max_depth}; outcome {' + '.join(dataset.target_columns)}."
         )
         named = {"initial forest": initial.test}
         yield _part(config, dataset.display, note, frame, data.y_test, named)
-
-
-def _initial(plan: Plan, task: Task) -> Initial | None:
-    return plan.store.load_initial(task.dataset, task.seed, task.initial_key)
 
 
 def _part(

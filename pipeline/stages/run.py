@@ -14,42 +14,25 @@ log = logging.getLogger("pipeline")
 def main(plan: Plan) -> None:
     """Compute what is missing and say where it is."""
     summary = run_plan(plan)
-    if plan.is_grid:
-        _tell_grid(summary, plan)
-    elif plan.kind.shows_rounds:
+    where = plan.store.root
+    if not plan.is_grid:
         _tell_run(summary, plan)
+    elif not summary.computed:
+        log.info("all %d runs are in %s already", summary.total, where)
     else:
-        _tell_table(plan)
-
-
-def _tell_grid(summary: Summary, plan: Plan) -> None:
-    if not summary.computed:
-        log.info("all %d runs are in %s already", summary.total, plan.store.root)
-        return
-    log.info(
-        "%d runs computed in %.1f s (%.1f s inside runs), %d found; all are in %s",
-        summary.computed,
-        summary.seconds,
-        summary.run_seconds,
-        summary.found,
-        plan.store.root,
-    )
+        log.info(
+            "%d runs computed in %.1f s (%.1f s inside runs), %d found; all are in %s",
+            summary.computed, summary.seconds, summary.run_seconds, summary.found, where,
+        )  # fmt: skip
 
 
 def _tell_run(summary: Summary, plan: Plan) -> None:
-    (run_id,) = plan.run_ids()
-    folder = plan.store.runs / run_id.folder
-    if summary.computed:
-        print(f"stored in {folder}")
-        return
-    stored = plan.store.load(run_id)
-    assert stored is not None  # found a moment ago
-    RoundTable(named=plan.shared_terminal).show(stored.rounds)
-    print(f"already computed: {folder}")
-
-
-def _tell_table(plan: Plan) -> None:
-    """A run's table, a column for each of its rows."""
+    """Of rounds what was not shown while they were computed; of others the table, transposed."""
     ((run_id, _, stored),) = plan.stored()
-    print(stored.rounds.dropna(axis=1, how="all").T.to_string(header=False))
-    print(f"stored in {plan.store.runs / run_id.folder}")
+    said = "stored in"
+    if not plan.kind.shows_rounds:
+        print(stored.rounds.dropna(axis=1, how="all").T.to_string(header=False))
+    elif not summary.computed:
+        RoundTable(named=plan.shared_terminal).show(stored.rounds)
+        said = "already computed:"
+    print(f"{said} {plan.store.runs / run_id.folder}")

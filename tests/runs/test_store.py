@@ -22,7 +22,7 @@ from pipeline.runs.store import (
     RunId,
     RunStore,
     StoreError,
-    _key_text,
+    _behind_checksum,
     _seal,
 )
 
@@ -277,7 +277,7 @@ def test_initial_predictions_that_are_cut_or_a_pipe_are_made_anew(store):
     store.save_initial("german", 7, KEY, INITIAL)
     (path,) = store.root.glob("initial/german/*.npz")
     blob = path.read_bytes()[64:-30]
-    path.write_bytes(hashlib.sha256(_key_text(KEY) + blob).hexdigest().encode() + blob)
+    path.write_bytes(_behind_checksum(KEY, blob))
     assert store.load_initial("german", 7, KEY) is None
     path.unlink()
     os.mkfifo(path)

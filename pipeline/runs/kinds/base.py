@@ -81,7 +81,7 @@ class Kind(ABC):
         """Whether it takes the place of a kind of which it is an alternative."""
         return False
 
-    def check(self, config: Config, library: Library) -> None:  # noqa: B027
+    def check(self, config: Config) -> None:  # noqa: B027
         """Raise `UserError` for a config that cannot be run."""
 
     @abstractmethod

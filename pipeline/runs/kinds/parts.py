@@ -9,21 +9,12 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from pipeline.boosting.algorithm import mean_squared_error
-from pipeline.boosting.audit import Auditor
 from pipeline.boosting.distributed.checkpoint import Checkpoint
-from pipeline.boosting.distributed.fit import (
-    DistributedFit,
-    DistributedStep,
-    FitSettings,
-    Holders,
-    ShardsLost,
-)
+from pipeline.boosting.distributed.fit import DistributedFit, FitSettings, Holders, ShardsLost
 from pipeline.boosting.distributed.initial import FOREST
 from pipeline.boosting.distributed.local import InThisProcess
 from pipeline.boosting.distributed.parts import Table, Unfit
@@ -31,11 +22,12 @@ from pipeline.boosting.engines.base import TreeSettings
 from pipeline.boosting.engines.lightgbm import Bins
 from pipeline.config.schema import Config, Custom, Dataset, Lightgbm
 from pipeline.datasets.library import Library
+from pipeline.datasets.parts import table_in_parts
 from pipeline.errors import ConfigError, DataError, UserError
 from pipeline.runs.engines import engine_of
-from pipeline.runs.keys import Key, audit_seed, key_hash, run_key, seeds
-from pipeline.runs.kinds.base import Kind, OnRound, Row, Run, Setting, record_of
-from pipeline.runs.kinds.rounds import AUDIT_IN_TREES, audit_rows, round_row, rounds_run
+from pipeline.runs.keys import Key, key_hash, seeds
+from pipeline.runs.kinds.base import OnRound, Row, Run, Setting, record_of
+from pipeline.runs.kinds.rounds import Measured, Rounds, rounds_run
 from pipeline.runs.strategies import rescaling_of
 
 log = logging.getLogger("pipeline")
@@ -48,11 +40,17 @@ def run(config: Config, table: Table, data_sha256: str, checkpoint: Path, on_rou
     try:
         with holders_of(config, checkpoint) as holders:
             fit = DistributedFit(table, holders, settings_of(config), checkpoint, log.info)
-            measured = _Measured(config, fit)
             for step in fit.run():
-                rows.append(measured.row(step))
+                if step.t == 0:  # the rows to measure on are known now
+                    sides = [(fit.encoding.expanded(s.X), s.y) for s in (fit.sample, fit.held_out)]
+                    measured = Measured(config, *sides)
+                f, last = (step.f_sample, step.f_held_out), step.round
+                gap, weight = (last.gap, last.weight) if last else (math.nan, math.nan)
+                rows.append(measured.row(config, step.t, *f, gap, weight, step.loss))
+                if step.t == 0:
+                    begun = time.monotonic()
                 on_round(rows[-1])
-                _tell(step.t, config.boosting.rounds, table.n_rows, measured.since_start())
+                _tell(step.t, config.boosting.rounds, table.n_rows, time.monotonic() - begun)
             seconds = time.perf_counter() - started
             record = record_of(config, data_sha256, seconds, _sizes(fit), seeds=seeds(config))
     except Unfit as error:
@@ -86,66 +84,15 @@ def settings_of(config: Config) -> FitSettings:
     )
 
 
-@contextmanager
-def holders_of(config: Config, checkpoint: Path) -> Iterator[Holders]:
+def holders_of(config: Config, checkpoint: Path) -> AbstractContextManager[Holders]:
     """The holders of the shards: this process, or the workers of a cluster."""
-    engine = config.engine
-    assert isinstance(engine, Lightgbm)
     if not config.grid.on_dask:
-        with InThisProcess(engine.threads, checkpoint) as holder:
-            yield holder
-        return
+        assert isinstance(config.engine, Lightgbm)
+        return InThisProcess(config.engine.threads, checkpoint)
     from pipeline.runs.workers.dask import shard_holders  # an optional extra
 
     n_shards = Checkpoint.shards_in(checkpoint) or config.grid.workers
-    with shard_holders(config.grid, n_shards) as holders:
-        yield holders
-
-
-class _Measured:
-    """What is recorded of the steps of a fit."""
-
-    def __init__(self, config: Config, fit: DistributedFit) -> None:
-        self.config, self.fit = config, fit
-        self._auditors: tuple[Auditor, Auditor] | None = None
-        self._started: float | None = None
-
-    def since_start(self) -> float:
-        """Seconds since the start was recorded."""
-        assert self._started is not None
-        return time.monotonic() - self._started
-
-    def row(self, step: DistributedStep) -> Row:
-        """A step as a row of ``rounds.csv``."""
-        fit = self.fit
-        errors: Row = {
-            "mse_train": step.loss,
-            "mse_test": mean_squared_error(fit.held_out.y, step.f_held_out),
-        }
-        on_train, on_test = self._both()
-        audited, further = audit_rows(
-            self.config.audit,
-            on_train.leaves(prediction=step.f_sample, residual=fit.sample.y - step.f_sample),
-            on_test.assess(y=fit.held_out.y, prediction=step.f_held_out, symmetric=True),
-        )
-        weight, gap = (math.nan, math.nan)
-        if step.round is not None:
-            weight, gap = step.round.weight, step.round.gap
-        if self._started is None:
-            self._started = time.monotonic()
-        return round_row(self.config, step.t, errors | audited, gap, weight, further)
-
-    def _both(self) -> tuple[Auditor, Auditor]:
-        """Auditors of the sampled training and held-out rows; made once these are known."""
-        if self._auditors is None:
-            audit, encoding = self.config.audit, self.fit.encoding
-            seed = audit_seed(self.config.dataset.label, self.config.seed)
-            both = [encoding.expanded(rows.X) for rows in (self.fit.sample, self.fit.held_out)]
-            train, test = (
-                Auditor(X, n_trees=audit.trees, depth=audit.depth, seed=seed) for X in both
-            )
-            self._auditors = train, test
-        return self._auditors
+    return shard_holders(config.grid, n_shards)
 
 
 def _tell(t: int, rounds: int, rows: int, seconds: float) -> None:
@@ -169,7 +116,7 @@ def _sizes(fit: DistributedFit) -> dict[str, Any]:
     }
 
 
-class Parts(Kind):
+class Parts(Rounds):
     """Rounds on tables in parts, each run led by this process.
 
     numerics : raised by hand when the same config starts to give other numbers; stored runs then
@@ -179,15 +126,16 @@ class Parts(Kind):
     name = "parts"
     title = "tables in parts (dataset.source=parquet with engine=lightgbm)"
     otherwise = "dataset=file reads a table whole"
-    axes = ("dataset", "strategy")
     stages = ("run", "reproduce", "report", "figures", "compare")
+    alternatives = ()
+    keeps_initial = False
     in_driver = True
     numerics = 1
 
     def applies(self, config: Config) -> bool:
         return config.dataset.source == "parquet" and isinstance(config.engine, Lightgbm)
 
-    def check(self, config: Config, library: Library) -> None:  # noqa: ARG002
+    def check(self, config: Config) -> None:
         dataset = config.dataset
         engine_of(config)  # may not be installed
         if dataset.target_scaling != "none":
@@ -202,16 +150,9 @@ class Parts(Kind):
                 "known from sums over its shards"
             )
 
-    def label(self, config: Config) -> str:
-        return config.strategy.label
-
     def key(self, config: Config, data_sha256: str) -> Key:
-        parts = {
-            "numerics": self.numerics,
-            "rows": config.audit.rows,
-            "prediction": config.dataset.prediction,
-        }
-        return run_key(config, data_sha256) | {"in_parts": parts}
+        parts = {"rows": config.audit.rows, "prediction": config.dataset.prediction}
+        return super().key(config, data_sha256) | {"in_parts": {"numerics": self.numerics, **parts}}
 
     def ground_key(self, config: Config) -> str:
         return key_hash(self.key(config, ""))  # runs that take long are stored as they end
@@ -219,19 +160,16 @@ class Parts(Kind):
     def digest(self, library: Library, dataset: Dataset) -> str:
         return library.files_sha256(dataset)
 
-    def material(self, library: Library, dataset: Dataset) -> Table:
-        return library.parts(dataset)
+    def material(self, library: Library, dataset: Dataset) -> Table:  # noqa: ARG002
+        return table_in_parts(dataset)
 
-    def size(self, material: Table) -> float:
+    def size(self, material: Any) -> float:
         return float(material.n_rows)
 
-    def cost(self, config: Config, size: float) -> float:
-        return size * (config.boosting.rounds + 1) * (config.boosting.trees + AUDIT_IN_TREES)
-
-    def ground(self, setting: Setting) -> Setting:
+    def ground(self, setting: Setting) -> Any:
         return setting
 
-    def run(self, config: Config, ground: Setting, on_round: OnRound) -> Run:
+    def run(self, config: Config, ground: Any, on_round: OnRound) -> Run:
         folder = ground.checkpoints
         return run(config, ground.material, ground.data_sha256, folder, on_round)
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import time
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from pipeline.boosting.algorithm import advance, boost, mean_squared_error, norm, round_seed
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.audit import Assessment, Auditor, Leaves, errors_of
+from pipeline.boosting.audit import Auditor, errors_of
 from pipeline.boosting.engines import Ensemble
 from pipeline.boosting.initial import paper_forest
 from pipeline.config import schema
 from pipeline.datasets.design import Design, Split, split
-from pipeline.datasets.library import Library
-from pipeline.datasets.parts import require_exact
+from pipeline.datasets.parts import require_exact, table_in_parts
 from pipeline.errors import ConfigError
 from pipeline.runs.engines import bound, engine_of, is_native
 from pipeline.runs.keys import Key, audit_seed, key_hash, run_key, seeds
@@ -36,20 +36,14 @@ class CommonGround:
     """All that the strategies of one (dataset, seed) share."""
 
     def __init__(self, config: schema.Config, design: Design, initial: Initial | None = None):
-        self.config = config
-        self.split: Split = split(design, config.dataset, config.seed, native=is_native(config))
-        sizes = (len(self.split.y_train), len(self.split.y_test))
+        self.config, self.data_sha256 = config, design.data_sha256
+        data = split(design, config.dataset, config.seed, native=is_native(config))
+        sizes = (len(data.y_train), len(data.y_test))
         if initial is None or (len(initial.train), len(initial.test)) != sizes:
-            initial = fit_initial(config, self.split)
-        self.initial = initial
-        self.data_sha256 = design.data_sha256
-        self.engine = bound(config, self.split)
-        audit = config.audit
-        seed = audit_seed(config.dataset.label, config.seed)
-        self.auditor_train, self.auditor_test = (
-            Auditor(X, n_trees=audit.trees, depth=audit.depth, seed=seed)
-            for X in (self.split.X_train, self.split.X_test)
-        )
+            initial = fit_initial(config, data)
+        self.split, self.initial, self.engine = data, initial, bound(config, data)
+        self.measured = Measured(config, (data.X_train, data.y_train), (data.X_test, data.y_test))
+        self.auditor_train = self.measured.train
 
     @cached_property
     def _first_round(self) -> tuple[Ensemble, Floats]:
@@ -62,52 +56,57 @@ class CommonGround:
             return self._first_round
         return self.engine.fitter.fit(f, residual, round_seed(self.config.seed, t))
 
-    def measure(self, f_train: Floats, f_test: Floats) -> tuple[Row, Row]:
-        """A round's errors on both sides of the split, and further readings of the MCE."""
-        row: Row = {
-            "mse_train": mean_squared_error(self.split.y_train, f_train),
-            "mse_test": mean_squared_error(self.split.y_test, f_test),
+
+class Measured:
+    """What is recorded of the rounds of a (dataset, seed).
+
+    train, test : the rows X (n, d) and outcomes y (n,) of both sides of the split.
+    """
+
+    def __init__(
+        self, config: schema.Config, train: tuple[Floats, Floats], test: tuple[Floats, Floats]
+    ) -> None:
+        self.y_train, self.y_test = train[1], test[1]
+        self.train, self.test = (auditor_of(config, X) for X, _ in (train, test))
+
+    def row(
+        self, config: schema.Config, t: int, f_train: Floats, f_test: Floats, gap: float = np.nan,
+        weight: float = np.nan, loss: float | None = None,
+    ) -> Row:  # fmt: skip
+        """A row of ``rounds.csv``: round t with its predictions of both sides.
+
+        loss : the mean squared error of all training rows, where ``train`` is a sample of them.
+        """
+        on_train = self.train.leaves(prediction=f_train, residual=self.y_train - f_train)
+        on_test = self.test.assess(y=self.y_test, prediction=f_test, symmetric=True)
+        audit = config.audit
+        readings = (audit.reading, *audit.also)
+        errors = {"train": errors_of(on_train, readings),
+                  "test": errors_of(on_test.leaves, readings)}  # fmt: skip
+        return {
+            "dataset": config.dataset.label,
+            "strategy": config.strategy.label,
+            "seed": config.seed,
+            "round": t,
+            "mse_train": mean_squared_error(self.y_train, f_train) if loss is None else loss,
+            "mse_test": mean_squared_error(self.y_test, f_test),
+            **{f"mce_{side}": found[audit.reading] for side, found in errors.items()},
+            "gap": gap,
+            "weight": weight,
+            **{f"mce_{s}_{r}": found[r] for s, found in errors.items() for r in audit.also},
+            # Of leaf indicators, whatever the reading; on training rows the correction does not
+            # hold.
+            "mce_floor_test": on_test.floor,
+            "mce2_debiased_test": on_test.debiased_square,
+            "mce2_se_test": on_test.standard_error,
+            "mce_p_test": on_test.p_value,
         }
-        audited, further = audit_rows(
-            self.config.audit,
-            self.auditor_train.leaves(prediction=f_train, residual=self.split.y_train - f_train),
-            self.auditor_test.assess(y=self.split.y_test, prediction=f_test, symmetric=True),
-        )
-        return row | audited, further
 
 
-def audit_rows(audit: schema.Audit, on_train: Leaves, on_test: Assessment) -> tuple[Row, Row]:
-    """The multicalibration errors of a round, and further readings of them."""
-    row: Row = {}
-    further: Row = {}
-    for side, leaves in (("train", on_train), ("test", on_test.leaves)):
-        errors = errors_of(leaves, (audit.reading, *audit.also))
-        row[f"mce_{side}"] = errors[audit.reading]
-        further |= {f"mce_{side}_{reading}": errors[reading] for reading in audit.also}
-    # Of leaf indicators, whatever the reading; on training rows the correction does not hold.
-    further |= {
-        "mce_floor_test": on_test.floor,
-        "mce2_debiased_test": on_test.debiased_square,
-        "mce2_se_test": on_test.standard_error,
-        "mce_p_test": on_test.p_value,
-    }
-    return row, further
-
-
-def round_row(
-    config: schema.Config, t: int, errors: Row, gap: float, weight: float, further: Row
-) -> Row:
-    """A row of ``rounds.csv``."""
-    return {
-        "dataset": config.dataset.label,
-        "strategy": config.strategy.label,
-        "seed": config.seed,
-        "round": t,
-        **errors,
-        "gap": gap,
-        "weight": weight,
-        **further,
-    }
+def auditor_of(config: schema.Config, X: Floats) -> Auditor:
+    """The audit of some rows; its trees depend on dataset and seed, not on strategy or round."""
+    seed = audit_seed(config.dataset.label, config.seed)
+    return Auditor(X, n_trees=config.audit.trees, depth=config.audit.depth, seed=seed)
 
 
 def fit_initial(config: schema.Config, data: Split) -> Initial:
@@ -123,27 +122,17 @@ def run(config: schema.Config, ground: CommonGround, on_round: OnRound = ignore_
     started = time.perf_counter()
     eta = config.boosting.eta
     f_train, f_test = ground.initial.train, ground.initial.test
-    rows: list[Row] = []
-
-    def record(t: int, gap: float, weight: float) -> None:
-        errors, further = ground.measure(f_train, f_test)
-        row = round_row(config, t, errors, gap, weight, further)
-        rows.append(row)
-        on_round(row)
-
-    record(0, np.nan, np.nan)
+    data, initial, measured = ground.split, ground.initial, ground.measured
+    rows = [measured.row(config, 0, f_train, f_test)]
+    on_round(rows[0])
     for step in boost(
-        ground.split.y_train,
-        ground.initial.train,
-        config.boosting.rounds,
-        eta,
-        rescaling_of(config.strategy),
-        ground.fit_round,
-    ):
+        data.y_train, initial.train, config.boosting.rounds, eta,
+        rescaling_of(config.strategy), ground.fit_round,
+    ):  # fmt: skip
         f_train, f_test = step.f, advance(f_test, ground.engine.X_test, step, eta)
-        record(step.t + 1, step.gap, step.weight)
+        rows.append(measured.row(config, step.t + 1, f_train, f_test, step.gap, step.weight))
+        on_round(rows[-1])
     seconds = time.perf_counter() - started
-    data, initial = ground.split, ground.initial
     # Enough to evaluate the paper's bounds without the data.
     sizes = {
         "n_train": len(data.y_train),
@@ -155,9 +144,8 @@ def run(config: schema.Config, ground: CommonGround, on_round: OnRound = ignore_
         "distinct_f0": len(np.unique(initial.train)),
         "distinct_last": len(np.unique(f_train)),
     }
-    return rounds_run(
-        rows, record_of(config, ground.data_sha256, seconds, sizes, seeds=seeds(config))
-    )
+    record = record_of(config, ground.data_sha256, seconds, sizes, seeds=seeds(config))
+    return rounds_run(rows, record)
 
 
 def rounds_run(rows: list[Row], record: Row) -> Run:
@@ -173,10 +161,10 @@ class Rounds(Kind):
     name = "rounds"
     title = "rounds of Algorithm 1"
     axes = ("dataset", "strategy")
-    alternatives = ("parts",)
+    alternatives: ClassVar[tuple[str, ...]] = ("parts",)
     keeps_initial = True
 
-    def check(self, config: schema.Config, library: Library) -> None:
+    def check(self, config: schema.Config) -> None:
         engine_of(config)  # may not be installed
         rescaling_of(config.strategy)  # may not exist
         dataset = config.dataset
@@ -185,7 +173,7 @@ class Rounds(Kind):
                 "dataset.prediction: is for dataset.source=parquet with engine=lightgbm"
             )
         if dataset.source == "parquet" and config.engine.name == "exact":
-            require_exact(dataset.label, library.parts(dataset).n_rows)
+            require_exact(dataset.label, table_in_parts(dataset).n_rows)
 
     def label(self, config: schema.Config) -> str:
         return config.strategy.label
@@ -198,7 +186,7 @@ class Rounds(Kind):
         del key["strategy"], key["boosting"]["eta"]
         return key_hash(key)
 
-    def size(self, material: Design) -> float:
+    def size(self, material: Any) -> float:
         # What a tree's time grows with, measured on the paper's datasets: rows and histogram bins.
         bins = sum(min(len(np.unique(column)), 256) for column in material.X[:2000].T)
         return float(len(material.y) + bins)
@@ -206,10 +194,10 @@ class Rounds(Kind):
     def cost(self, config: schema.Config, size: float) -> float:
         return size * (config.boosting.rounds + 1) * (config.boosting.trees + AUDIT_IN_TREES)
 
-    def ground(self, setting: Setting) -> CommonGround:
+    def ground(self, setting: Setting) -> Any:
         return CommonGround(setting.config, setting.material, setting.initial)
 
-    def run(self, config: schema.Config, ground: CommonGround, on_round: OnRound) -> Run:
+    def run(self, config: schema.Config, ground: Any, on_round: OnRound) -> Run:
         return run(config, ground, on_round)
 
 

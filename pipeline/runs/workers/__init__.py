@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from typing import Any
 
 from pipeline.config.schema import Grid
-from pipeline.datasets.design import Design
 from pipeline.processes import cores
-from pipeline.runs.kinds.base import OnRound
+from pipeline.runs.kinds.base import Kind, OnRound
 from pipeline.runs.workers.base import Workers
-from pipeline.runs.workers.local import in_this_process, local_processes
+from pipeline.runs.workers.local import InThisProcess, Pool
 
 
 def open_workers(
-    grid: Grid, designs: Mapping[str, Design], n_tasks: int, on_round: OnRound
+    kind: Kind, grid: Grid, materials: Mapping[str, Any], n_tasks: int, on_round: OnRound
 ) -> AbstractContextManager[Workers]:
-    """The workers that a config asks for, ready to compute with ``designs``.
+    """The workers that a config asks for, ready to compute with each dataset's material.
 
     If tasks run in this process, ``on_round`` is called after every round.
     """
-    if grid.on_dask:
+    if grid.on_dask and not kind.in_driver:
         from pipeline.runs.workers.dask import cluster  # an optional extra
 
-        return cluster(grid, designs)
-    slots = min(grid.workers or cores(), n_tasks)
-    return in_this_process(designs, on_round) if slots == 1 else local_processes(slots, designs)
+        return cluster(grid, materials)
+    slots = 1 if kind.in_driver else min(grid.workers or cores(), n_tasks)
+    return InThisProcess(materials, on_round) if slots == 1 else Pool(slots, materials)
 
 
 __all__ = ["Workers", "open_workers"]

@@ -31,7 +31,6 @@ from urllib.parse import urlsplit
 from pipeline.boosting.distributed.dask import CODE, ClusterUnfit, OnDask, remote, unpacked
 from pipeline.boosting.distributed.fit import Holders
 from pipeline.config.schema import Grid
-from pipeline.datasets.design import Design
 from pipeline.errors import UserError
 from pipeline.paths import DATA, ROOT
 from pipeline.runs import provenance
@@ -56,10 +55,8 @@ def _gone(scheduler: object) -> str:
     )
 
 
-class _DaskWorkers:
-    other_processes = True
-
-    def __init__(self, client: Any, grid: Grid, code: str, designs: Mapping[str, Design]) -> None:
+class _DaskWorkers(Workers):
+    def __init__(self, client: Any, grid: Grid, code: str, designs: Mapping[str, Any]) -> None:
         self.client, self.grid, self.code, self.remote = client, grid, code, remote(code)
         self.executor = client.get_executor(retries=2)
         self.silent: list[str] = []  # workers that the scheduler has given up
@@ -117,7 +114,7 @@ class _DaskWorkers:
 
 
 @contextmanager
-def cluster(grid: Grid, designs: Mapping[str, Design]) -> Iterator[Workers]:
+def cluster(grid: Grid, designs: Mapping[str, Any]) -> Iterator[Workers]:
     """The cluster behind ``grid.scheduler``, ready to compute with ``designs``."""
     with _connected(grid) as (client, code):
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # a design, once
@@ -274,8 +271,7 @@ class _Package:
 
     def __init__(self) -> None:
         files = [*sorted((ROOT / "pipeline").rglob("*.py")), DATA / "manifest.yaml"]
-        digest = hashlib.sha256()
-        buffer = io.BytesIO()
+        digest, buffer = hashlib.sha256(), io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             for file in files:
                 name, content = str(file.relative_to(ROOT)), file.read_bytes()

@@ -315,7 +315,7 @@ def test_a_method_that_fails_is_a_result(library, monkeypatch):
         raise ZeroDivisionError("by nought")
 
     config = config_of("dataset=diabetes", "situation=linear", "method=isotonic")
-    ground = Ground.of(config, library.design(config.dataset))
+    ground = Ground(config, library.design(config.dataset))
     monkeypatch.setattr(METHODS["isotonic"], "fit", fail)
     run = run_correction(config, ground)
     (row,) = run.rounds.to_dict("records")
@@ -329,7 +329,7 @@ def test_what_is_amiss_with_the_machine_is_no_result_of_the_method(library, monk
         raise ImportError("no such package here")
 
     config = config_of("dataset=diabetes", "situation=linear", "method=isotonic")
-    ground = Ground.of(config, library.design(config.dataset))
+    ground = Ground(config, library.design(config.dataset))
     monkeypatch.setattr(METHODS["isotonic"], "fit", fail)
     with pytest.raises(ImportError):
         run_correction(config, ground)
@@ -338,7 +338,7 @@ def test_what_is_amiss_with_the_machine_is_no_result_of_the_method(library, monk
 def test_a_best_round_of_0_has_all_measures_of_the_model_as_it_is(library):
     config = config_of("dataset=german_class", "situation=forest", "method=unit", "seed=1",
                        "method.options.rounds=2", "method.options.eta=1.0")  # fmt: skip
-    ground = Ground.of(config, library.design(config.dataset))
+    ground = Ground(config, library.design(config.dataset))
     rows = run_correction(config, ground).rounds.set_index("rule")
     assert rows.loc["oracle", "rounds"] == 0
     expected = ground.measures.of(ground.case.test.f)
@@ -349,7 +349,7 @@ def test_a_best_round_of_0_has_all_measures_of_the_model_as_it_is(library):
 
 def test_rounds_end_by_several_rules(library):
     config = config_of("dataset=diabetes", "situation=moved", "method=unit_stopped")
-    ground = Ground.of(config, library.design(config.dataset))
+    ground = Ground(config, library.design(config.dataset))
     rows = run_correction(config, ground).rounds.set_index("rule")
     assert set(rows.index) == {"own", "start", "oracle", "last", "validated", "cautious"}
     test = ground.case.test
@@ -362,7 +362,7 @@ def test_rounds_end_by_several_rules(library):
 
 def test_measures_of_the_truth_are_those_of_a_perfect_model(library):
     config = config_of("dataset=adult_income", "situation=planted")
-    ground = Ground.of(config, library.design(config.dataset))
+    ground = Ground(config, library.design(config.dataset))
     right = ground.measures.of(ground.case.truth)
     wrong = ground.measures.of(ground.case.test.f)
     assert right["excess"] == 0.0

@@ -12,7 +12,6 @@ from pipeline.boosting.peers import METHODS
 from pipeline.boosting.peers.algorithm import estimator_defaults
 from pipeline.config.schema import Config
 from pipeline.datasets.design import Design
-from pipeline.datasets.library import Library
 from pipeline.errors import ConfigError
 from pipeline.runs.keys import Key, dataset_key, key_hash
 from pipeline.runs.kinds.base import Kind, OnRound, Run, Setting
@@ -39,7 +38,7 @@ class Corrections(Kind):
     shows_rounds = False
     numerics = 1
 
-    def check(self, config: Config, library: Library) -> None:  # noqa: ARG002
+    def check(self, config: Config) -> None:
         others = [key for key in config.experiment.further if not key.startswith("method.options.")]
         if others:
             raise ConfigError(
@@ -84,7 +83,7 @@ class Corrections(Kind):
         return size * weight * (1.0 if config.dataset.positive is None else CLASSES)
 
     def ground(self, setting: Setting) -> Ground:
-        return Ground.of(setting.config, setting.material)
+        return Ground(setting.config, setting.material)
 
     def run(self, config: Config, ground: Ground, on_round: OnRound) -> Run:  # noqa: ARG002
         return run(config, ground)

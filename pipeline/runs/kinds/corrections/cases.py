@@ -79,14 +79,9 @@ def make_case(config: Config, design: Design) -> Case:
         f = _biased(truth, _shifted_group(design, dataset.sensitive), situation.size, binary, y)
     else:
         f = _model_predictions(config, design, X, fitted, binary)
-
     everything = Sample(X=X, y=y, f=f, groups=groups, cells=cells, binary=binary)
-
-    def sample(rows: Ints) -> Sample:
-        return everything.take(rows)
-
     return Case(
-        sample(correct), sample(validation), sample(test), named[test],
+        everything.take(correct), everything.take(validation), everything.take(test), named[test],
         None if truth is None else truth[test], float(y[to_correct].std()),
     )  # fmt: skip
 

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.audit import Auditor
 from pipeline.boosting.calibration import debiased_binned_square
 from pipeline.boosting.frames import columns_of
 from pipeline.boosting.segments import bin_columns, find_segments
+from pipeline.config.schema import Config
+from pipeline.runs.keys import audit_seed
 from pipeline.runs.kinds.corrections.cases import Case
+from pipeline.runs.kinds.rounds import auditor_of
 
 SEGMENTS = 2  # that are searched for: the first of each half
 FEWEST_ROWS, FEWEST_SHARE = 30, 0.01  # of a group
@@ -33,12 +35,11 @@ class Measures:
     segment_bias, segment_p : of the worst segment found on one half of the rows, on the other.
     """
 
-    def __init__(self, case: Case, trees: int, depth: int, seed: int) -> None:
-        self.case, self.seed = case, seed
-        self.auditor = Auditor(case.test.X, n_trees=trees, depth=depth, seed=seed)
+    def __init__(self, case: Case, config: Config) -> None:
+        self.case, self.seed = case, audit_seed(config.dataset.label, config.seed)
+        self.auditor = auditor_of(config, case.test.X)
         self.columns = columns_of(case.test.X)
-        n = len(case.test)
-        enough = case.named.sum(axis=0) >= max(FEWEST_ROWS, FEWEST_SHARE * n)
+        enough = case.named.sum(axis=0) >= max(FEWEST_ROWS, FEWEST_SHARE * len(case.test))
         self.groups = case.named[:, enough].T
 
     def of(self, f: Floats, *, segments: bool = True) -> dict[str, Any]:
@@ -66,8 +67,7 @@ class Measures:
 
     def _worst_segment(self, f: Floats) -> tuple[float, float]:
         test = self.case.test
-        n = len(test)
-        least = max(max(n // 100, FEWEST_ROWS) // 2, 2)
+        least = max(len(test) // 100, FEWEST_ROWS) // 2
         columns = bin_columns(self.columns, f)
         table = find_segments(columns, replace(test, f=f), SEGMENTS, least, self.seed, cuts=1)
         if table.empty:

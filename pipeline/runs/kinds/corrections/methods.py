@@ -70,15 +70,12 @@ class Correction:
 def correct(config: schema.Config, case: Case) -> Correction:
     """Correct a case by a config's method."""
     methods = candidates(config.method, in_sample=config.situation.is_in_sample)
-    chosen = 0
+    losses = [0.0]
     if len(methods) > 1:
-        losses = []
-        for method in methods:
-            fitted = method.fit(case.correct, case.validation, config.seed)
-            losses.append(case.validation.loss(fitted.predict(case.validation)))
-        chosen = min(range(len(losses)), key=losses.__getitem__)
-    method = methods[chosen]
-    options = list(_combinations(config.method))[chosen]
+        tried = (method.fit(case.correct, case.validation, config.seed) for method in methods)
+        losses = [case.validation.loss(fitted.predict(case.validation)) for fitted in tried]
+    chosen = losses.index(min(losses))
+    method, options = methods[chosen], list(_combinations(config.method))[chosen]
     sample = case.correct if method.validates else case.correct + case.validation
     fitted = method.fit(sample, case.validation, config.seed)
     return Correction(fitted, options, method.validates)

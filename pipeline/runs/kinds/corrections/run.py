@@ -7,7 +7,6 @@ import ctypes
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from pipeline.boosting.peers.base import Corrected
 from pipeline.config.schema import Config
 from pipeline.datasets.design import Design
 from pipeline.errors import UserError
-from pipeline.runs.keys import audit_seed
 from pipeline.runs.kinds.base import Run, record_of
 from pipeline.runs.kinds.corrections.cases import Case, make_case
 from pipeline.runs.kinds.corrections.measures import NUMBERS, Measures
@@ -32,21 +30,13 @@ ORACLE = "oracle"  # its round with the smallest test loss, which nobody can kno
 START, LAST, VALIDATED, CAUTIOUS = "start", "last", "validated", "cautious"
 
 
-@dataclass
 class Ground:
     """What the methods of one (dataset, situation, seed) share."""
 
-    case: Case
-    measures: Measures
-    data_sha256: str
-
-    @classmethod
-    def of(cls, config: Config, design: Design) -> Ground:
-        """For a config's dataset, situation and seed."""
-        case = make_case(config, design)
-        seed = audit_seed(config.dataset.label, config.seed)
-        audit = config.audit
-        return cls(case, Measures(case, audit.trees, audit.depth, seed), design.data_sha256)
+    def __init__(self, config: Config, design: Design) -> None:
+        self.case = make_case(config, design)
+        self.measures = Measures(self.case, config)
+        self.data_sha256 = design.data_sha256
 
 
 def run(config: Config, ground: Ground) -> Run:
@@ -78,10 +68,8 @@ def run(config: Config, ground: Ground) -> Run:
         "n_test": len(case.test),
         "n_features": case.test.X.shape[1],
     }
-    seconds = time.perf_counter() - started
-    record = record_of(
-        config, ground.data_sha256, seconds, sizes, chosen=json.loads(json.dumps(options))
-    )
+    seconds, chosen = time.perf_counter() - started, json.loads(json.dumps(options))
+    record = record_of(config, ground.data_sha256, seconds, sizes, chosen=chosen)
     return Run(table, record, failed or f"test loss {rows[0]['loss']:.4g}")
 
 
@@ -90,7 +78,8 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     """A row for the method's own end and, where it has rounds, for other ways to end them."""
     case, fitted = ground.case, correction.fitted
-    _require_finite(own)
+    if not np.isfinite(own).all():
+        raise ValueError("predicts NaN or infinity")
     measured = {fitted.rounds: ground.measures.of(own)}
     yield {"rule": OWN, "rounds": fitted.rounds, **measured[fitted.rounds], **spent}
     if fitted.stages is None:
@@ -114,11 +103,6 @@ def _ends(fitted: Corrected, validated: bool, case: Case, stages: list[Floats]) 
     sure = gain.mean() > gain.std() / np.sqrt(len(gain))
     later = {LAST: len(stages) - 1, VALIDATED: best, CAUTIOUS: best if sure else 0}
     return ends | later
-
-
-def _require_finite(f: Floats) -> None:
-    if not np.isfinite(f).all():
-        raise ValueError("predicts NaN or infinity")
 
 
 class _Memory:
