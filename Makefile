@@ -67,7 +67,7 @@ theory: setup ## chapter: every theorem as a check, errata and proofs (3 minutes
 	$(call chapter,theory)
 
 oracle: setup ## chapter: what sets the rate of the gaps? 10 to 3,000 trees per round (15 minutes)
-	$(call chapter,oracle oracle_rows)
+	$(call chapter,oracle oracle_rows oracle_capacity)
 
 practice: setup ## chapter: is correcting a model worth it? 18 methods, 7 situations (an hour)
 	@$(call install,-e '.[lightgbm$(COMMA)peers]')

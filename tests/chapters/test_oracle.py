@@ -14,7 +14,8 @@ def runs(factors, rows=100):
     return pd.DataFrame(
         [
             {
-                "dataset": d, "rows": rows, "eta": eta, "trees": k, "seed": s, "factor": f,
+                "dataset": d, "rows": rows, "eta": eta, "trees": k, "depth": 3,
+                "learning_rate": 0.1, "seed": s, "factor": f, "error": 0.4,
                 "distinct_start": 0.5, "distinct_end": 1.0, "mse_train_start": 1.0,
                 "mse_train_end": 0.1, "mse_test_start": 2.0, "mse_test_end": 3.0,
                 "mce_test_start": 0.5, "mce_test_end": 0.25, "mce_floor_start": 0.1,
@@ -66,10 +67,34 @@ def test_summary_compares_with_the_initial_forest():
     assert row["debiased_ratio"] == pytest.approx(-0.1 / 0.5)
 
 
-def test_figures_have_a_panel_per_dataset_and_one_for_rows():
+def test_error_of_the_first_round_is_that_of_its_vectors():
+    rng = np.random.default_rng(0)
+    r, eta = rng.normal(size=50), 0.3
+    h = 0.7 * r + 0.2 * rng.normal(size=50)
+    losses, gap = [np.square(v).mean() for v in (r, r - eta * h)], eta * np.linalg.norm(h)
+    rounds = pd.DataFrame({"mse_train": losses, "gap": [np.nan, gap]})
+    expected = np.linalg.norm(r - h) / np.linalg.norm(r)
+    assert oracle.oracle_error(rounds, 50, eta) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("of_error", "verdict"), [(True, "holds"), (False, "does not hold")])
+def test_factors_follow_the_error_or_trees_per_row(of_error, verdict):
+    rng = np.random.default_rng(0)
+    trees, error = 10 * (1 + np.arange(20)), rng.permutation(np.linspace(0, 1, 20))
+    some = runs({("a", 0.5, int(k)): 0.5 for k in trees})
+    some["depth"] = np.where(some["seed"].index % 4 < 2, 3, 1)
+    some["learning_rate"] = np.where(some["depth"] == 1, 0.1, 1.0)
+    some["error"] = np.repeat(error, 2)
+    some["factor"] = 0.5 + 0.5 * (some["error"] if of_error else 1 - some["trees"] / 200)
+    (judged,) = oracle.judge.judge_all(some)
+    assert judged.id == "O2"
+    assert judged.verdict == verdict
+
+
+def test_figures_have_a_panel_per_dataset_and_one_for_errors():
     factors = {(d, eta, k): 0.9 for d in TITLES for eta in (0.25, 0.5) for k in (10, 100)}
     both = pd.concat([runs(factors), runs(factors, rows=20)])
     assert len(oracle.draw(runs(factors), TITLES).axes) == 6
-    (axes,) = oracle.draw_by_rows(both, TITLES).axes
-    labels = [line.get_label() for line in axes.lines]
-    assert labels == ["A, 100 rows", "A, 20 rows", "B, 100 rows", "B, 20 rows", "1 − η"]
+    by_trees, by_error = oracle.draw_errors(both, TITLES).axes
+    assert [c.get_label() for c in by_trees.collections] == ["A", "B"]
+    assert len(by_error.collections) == 2

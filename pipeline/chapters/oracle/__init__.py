@@ -1,4 +1,4 @@
-"""What sets the rate of the gaps? Trees per round, step sizes and rows, against the factor."""
+"""What sets the rate of the gaps? Trees, step sizes and rows, against the factor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from pipeline.runs.plan import Plan
 log = logging.getLogger("pipeline")
 
 FILE = "oracle.csv"
-FULL, FEWER_ROWS = "oracle", "oracle_rows"  # the experiments, and the figures
+FULL, FEWER_ROWS, CAPACITY = "oracle", "oracle_rows", "oracle_capacity"  # the experiments
+ERRORS = "oracle_errors"  # the figure of all of them
 TREES, ETA = "boosting.trees", "boosting.eta"  # what they vary
 FEWEST_ROUNDS = 6  # for a second half
 
@@ -30,11 +31,10 @@ class Oracle(Chapter):
     title = "What sets the rate of the gaps?"
     order = 75
     curated = {
-        f"{FULL}/{FILE}": "oracle.csv",
-        f"{FEWER_ROWS}/{FILE}": "oracle_rows.csv",
+        **{f"{name}/{FILE}": f"{name}.csv" for name in (FULL, FEWER_ROWS, CAPACITY)},
         **{
             f"paper/figures/{name}.{kind}": f"figures/{name}.{kind}"
-            for name in (FULL, FEWER_ROWS)
+            for name in (FULL, ERRORS)
             for kind in ("png", "pdf")
         },
     }
@@ -55,11 +55,14 @@ class Oracle(Chapter):
         write_table(folder / FILE, runs)
         write_judgements(folder / "oracle.json", judged)
         draw, name = factors.draw, FULL
-        if runs.groupby("dataset")["rows"].nunique().max() > 1:
-            draw, name = factors.draw_by_rows, FEWER_ROWS
+        if runs.groupby("dataset")[["rows", "depth"]].nunique().to_numpy().max() > 1:
+            draw, name = factors.draw_errors, ERRORS
         self.draw(lambda: draw(runs, plain(plan.titles)), folder / "figures", name)
         table = factors.summary(runs).pivot_table(
-            index=["dataset", "rows", "eta"], columns="trees", values="factor", sort=False
+            index=[a for a in factors.AXES if a != "trees"],
+            columns="trees",
+            values="factor",
+            sort=False,
         )
         return (
             "factor gap_{t+1}/gap_t, by trees per round\n"
@@ -68,19 +71,24 @@ class Oracle(Chapter):
 
     def section(self, context: Context) -> Section | None:
         titles = context.plan.titles
-        runs, reduced = (_read(context.results(name) / FILE, titles) for name in (FULL, FEWER_ROWS))
+        runs, reduced, capacity = (
+            _read(context.results(name) / FILE, titles) for name in (FULL, FEWER_ROWS, CAPACITY)
+        )
         if runs is None or not set(STRATEGIES) <= set(context.evidence.strategies):
             return None
         folder, printed = context.folder / "figures", plain(titles)
-        both = runs if reduced is None else pd.concat([runs, reduced])
+        papers = runs if reduced is None else pd.concat([runs, reduced])
+        everything = papers if capacity is None else pd.concat([papers, capacity])
+        judged = factors.judge.judge_all(runs)
         figures = [self.draw(lambda: factors.draw(runs, printed), folder, FULL)]
-        if reduced is not None:
+        if capacity is not None:
+            judged += factors.judge.judge_all(capacity)
             figures.append(
-                self.draw(lambda: factors.draw_by_rows(both, printed), folder, FEWER_ROWS)
+                self.draw(lambda: factors.draw_errors(everything, printed), folder, ERRORS)
             )
         fewer = [] if reduced is None else factors.judge.judge_all(reduced)
-        content = {"fewer": fewer, "table": _shown(factors.summary(both), titles)}
-        return Section(content, factors.judge.judge_all(runs), figures)
+        content = {"fewer": fewer, "table": _shown(factors.summary(papers), titles)}
+        return Section(content, judged, figures)
 
 
 CHAPTER = Oracle()

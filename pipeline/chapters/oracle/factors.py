@@ -2,9 +2,10 @@
 
 All trees over (x, f) together can tell any two rows apart whose predictions differ, so an exact
 oracle over them has A(f) = I, contracts by 1 − η whatever the data, and interpolates in the limit.
-What a round of a hundred trees leaves undone is the oracle's error. If it is this error, and not
-some smoothness of the class, that sets the rate of the paper's Figure 1, then more trees per round
-bring the factor to 1 − η.
+What a round of a hundred trees leaves undone is the oracle's error ‖r − h‖ / ‖r‖, h the round's
+ensemble and r the residuals that it is fitted to. It depends on the trees' number, depth and
+learning rate and on the table. If this error sets the rate of the paper's Figure 1, then the
+factors of all settings follow it, and tend to 1 − η as it vanishes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from sklearn.isotonic import IsotonicRegression
 
 from pipeline.analysis.curves import FLOOR, SQUARE, tail_start
 from pipeline.analysis.style import BLUE, GREEN, ORANGE, PANEL, PURPLE, RED, legend_below
@@ -24,10 +26,10 @@ from pipeline.boosting.audit import signed_root
 from pipeline.judgement import Registry, Ruling, grade
 from pipeline.runs.plan import Plan
 
-ROWS_ETA = 0.5  # the step size of the figure over trees per row
 ROUNDING = 1e-10  # gaps below this share of the first are rounding
 TOLERANCE = 0.05  # how near to 1 − η counts as there
-AXES = ["dataset", "rows", "eta", "trees"]
+AXES = ["dataset", "rows", "eta", "trees", "depth", "learning_rate"]
+FOLLOWS = 0.9  # R² of a monotone curve from which on factors follow a quantity
 COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE)
 
 judge: Registry[pd.DataFrame] = Registry()
@@ -52,14 +54,33 @@ def measure(plan: Plan) -> pd.DataFrame:
                 "rows": sizes["n_train"],
                 "eta": config.boosting.eta,
                 "trees": config.boosting.trees,
+                "depth": config.boosting.max_depth,
+                "learning_rate": config.boosting.learning_rate,
                 "seed": run.seed,
                 "factor": factor(rounds["gap"].to_numpy(np.float64)[1:]),
+                "error": oracle_error(rounds, sizes["n_train"], config.boosting.eta),
                 "distinct_start": sizes["distinct_f0"] / sizes["n_train"],
                 "distinct_end": sizes.get("distinct_last", np.nan) / sizes["n_train"],
                 **{f"{n}_{when}": row[c] for when, row in ends.items() for n, c in errors.items()},
             }
         )
     return pd.DataFrame(rows).sort_values([*AXES, "seed"], ignore_index=True)
+
+
+def oracle_error(rounds: pd.DataFrame, n: int, eta: float) -> float:
+    """Return ‖r − h‖ / ‖r‖ of the first round, from its gap η ‖h‖ and the losses on both sides.
+
+    ‖r − η h‖² = ‖r‖² − 2 η ⟨r, h⟩ + η² ‖h‖² gives the inner product.
+    """
+    before, after = n * rounds["mse_train"].to_numpy(np.float64)[:2]
+    step = float(rounds["gap"].iloc[1]) ** 2  # η² ‖h‖²
+    product = (before - after + step) / (2 * eta)
+    return float(np.sqrt(max(1 - 2 * product / before + step / eta**2 / before, 0.0)))
+
+
+def left_over(means: pd.DataFrame) -> pd.Series:
+    """The factor on a scale from 0, that of interpolation, to 1, that of an oracle without use."""
+    return (means["factor"] - (1 - means["eta"])) / means["eta"]
 
 
 def factor(gaps: Floats) -> float:
@@ -90,10 +111,12 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
 
 @judge(
     "O1",
-    text="More trees per round bring the factor gap_{t+1}/gap_t to 1 − η: the rate of the gaps is "
-    "set by the oracle's error.",
+    text="With trees as the paper's (depth 3, learning rate 0.1), more trees per round bring the "
+    "factor gap_{t+1}/gap_t to 1 − η.",
 )
-def _factor_tends_to_the_rate_of_interpolation(runs: pd.DataFrame) -> Ruling:
+def _factor_tends_to_the_rate_of_interpolation(runs: pd.DataFrame) -> Ruling | None:
+    if np.ptp(runs["depth"]) > 0:
+        return None
     table = summary(runs).pivot_table(
         index=["dataset", "rows", "eta"], columns="trees", values="factor", sort=False
     )
@@ -117,6 +140,34 @@ def _factor_tends_to_the_rate_of_interpolation(runs: pd.DataFrame) -> Ruling:
         measured=f"{there.sum()} of {len(there)} are within {TOLERANCE}, {nearer.sum()} are nearer."
         + (f" Not within: {', '.join(others)}." if others else ""),
     )
+
+
+@judge(
+    "O2",
+    text="What sets the factor is the relative error that a round's ensemble leaves of the "
+    "residuals, by whatever number, depth and learning rate of trees; trees per row alone do not.",
+)
+def _factor_follows_the_error(runs: pd.DataFrame) -> Ruling | None:
+    if np.ptp(runs["depth"]) == 0 or np.ptp(runs["learning_rate"]) == 0:
+        return None
+    means = summary(runs).dropna(subset="factor")
+    by_error = _monotone_r2(means["error"], left_over(means), increasing=True)
+    by_trees = _monotone_r2(means["trees"] / means["rows"], left_over(means), increasing=False)
+    return Ruling(
+        rule="(factor − (1 − η)) / η of all settings, means over seeds, and a monotone curve over "
+        "the error of the first round, and another over trees per row. Holds if R² of the first is "
+        f"at least {FOLLOWS} and that of the second is not; partly if it is larger. (The error and "
+        "its threshold were chosen on one seed of Diabetes and German Credit, which are not among "
+        "the seeds judged here.)",
+        verdict=grade([by_error >= FOLLOWS > by_trees, by_error > by_trees]),
+        measured=f"R² {by_error:.2f} over the error, {by_trees:.2f} over trees per row "
+        f"({len(means)} settings).",
+    )
+
+
+def _monotone_r2(x: pd.Series, y: pd.Series, *, increasing: bool) -> float:
+    fitted = IsotonicRegression(increasing=increasing).fit(x, y).predict(x)
+    return float(1 - np.square(y - fitted).sum() / np.square(y - y.mean()).sum())
 
 
 def draw(runs: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
@@ -157,23 +208,21 @@ def _column(panels: list[Axes], means: pd.DataFrame) -> None:
     bottom.axhline(0, color="black", linewidth=0.8, linestyle=":")
 
 
-def draw_by_rows(runs: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
-    """The factor over trees per training row, all datasets in one panel, for one η."""
-    eta = ROWS_ETA
-    means = summary(runs[runs["eta"] == eta])
-    figure = Figure(figsize=(6, 3.6), layout="constrained")
-    axes = figure.subplots()
-    largest = means.groupby("dataset")["rows"].transform("max")
+def draw_errors(runs: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
+    """What is left of the factor over trees per row, and over the oracle's error."""
+    means = summary(runs)
+    figure = Figure(figsize=(2.4 * PANEL, 3.4), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
     for colour, (dataset, title) in zip(COLOURS, titles.items(), strict=False):
-        for rows, group in means[means["dataset"] == dataset].groupby("rows", sort=False):
-            reduced = (group["rows"] < largest[group.index]).any()
-            axes.semilogx(
-                group["trees"] / group["rows"], group["factor"], color=colour, marker="o",
-                linestyle="--" if reduced else "-", markerfacecolor="white" if reduced else colour,
-                label=f"{title}, {rows} rows",
-            )  # fmt: skip
-    axes.axhline(1 - eta, color="black", linestyle=":", label="1 − η")
-    axes.set(xlabel="trees per round and training row", ylabel="factor gapₜ₊₁ / gapₜ")
-    axes.set_ylim(1 - eta - 0.1, 1)
-    figure.legend(loc="outside right upper", frameon=False, fontsize=8.5)
+        some = means[means["dataset"] == dataset]
+        for axes, x in zip(panels, (some["trees"] / some["rows"], some["error"]), strict=True):
+            axes.scatter(x, left_over(some), color=colour, s=14, alpha=0.7, label=title)
+    panels[0].set_xscale("log")
+    panels[0].set(
+        xlabel="trees per round and training row",
+        ylabel="(factor − (1 − η)) / η",
+        ylim=(-0.05, 1.15),
+    )
+    panels[1].set(xlabel="the oracle's relative error in the first round")
+    legend_below(figure, panels[0])
     return figure
