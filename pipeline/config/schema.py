@@ -120,7 +120,12 @@ class Dataset(Section):
         description="one of train_mean (fill numbers from the training rows), reject"
     )
     max_levels: int = Field(ge=2, description="the most levels a category may have, at least 2")
-    test_size: float = Field(gt=0, lt=1, description="a fraction of the rows, inside (0, 1)")
+    test_size: float = Field(
+        ge=0,
+        lt=1,
+        description="a fraction of the rows, inside (0, 1), or 0 for no split: what is recorded of "
+        "test rows is then of the training rows",
+    )
 
     @model_validator(mode="after")
     def _source_has_what_it_needs(self) -> Dataset:
@@ -596,6 +601,7 @@ STAGES = {
     "preprocess": "",
     "table1": "",
 }
+UNSPLIT_STAGES = ("run", "reproduce", "report")  # that work without held-out rows
 
 
 class Config(Section):
@@ -621,6 +627,16 @@ class Config(Section):
     output_dir: Annotated[str, AfterValidator(_expanded)] = Field(
         min_length=1, description="a folder for results"
     )
+
+    @model_validator(mode="after")
+    def _rows_are_held_out_where_needed(self) -> Config:
+        learns = self.experiment.kind == "rounds" and self.dataset.source != "parquet"
+        if self.dataset.test_size == 0 and not (learns and self.stage in UNSPLIT_STAGES):
+            raise ValueError(
+                "dataset.test_size=0: holds no rows out, which is for rounds of a table in memory "
+                f"and stage={', '.join(UNSPLIT_STAGES)}"
+            )
+        return self
 
 
 GROUPS = ("dataset", "strategy", "engine", "audit", "experiment", "situation", "method")
