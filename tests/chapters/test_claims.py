@@ -229,7 +229,7 @@ def test_share_of_single_runs_is_that_of_the_seeds():
     rule = RULES["3"].judge(evidence(on(["german"], ["unit"], "mse_train", rise_once)))
     (line,) = [row for row in rule.measured.rows if row[0] == "German Credit/unit"]
     assert line[-1] == "83 %"  # five of six
-    assert rule.measured.rows[-1][-1] == "replicated 83 %, partly 17 %"
+    assert rule.measured.rows[-1][-1] == "replicated 83.3 %, partly 16.7 %"
     assert rule.verdict == "replicated"
 
 

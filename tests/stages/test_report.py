@@ -286,6 +286,7 @@ def test_missing_runs_are_counted_and_the_way_to_get_them_is_named(smoke, tmp_pa
             "this grid varies boosting.eta; stage=compare",
         ),
         (["experiment=smoke", "boosting.rounds=2"], "boosting.rounds=2: must be at least 6"),
+        (["experiment=smoke", "dataset.test_size=0"], "a report is of held-out rows"),
     ],
 )
 def test_what_cannot_be_reported_on_is_refused_before_anything_is_computed(

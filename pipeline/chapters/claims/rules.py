@@ -202,4 +202,4 @@ def where_not(verdict: str, failing: Sequence[str], what: str) -> str:
 def _in_words(shares: Floats) -> str:
     """How often each verdict comes out, the best one first."""
     found = [(v, s) for v, s in zip(VERDICTS, shares, strict=True) if s > 0]
-    return ", ".join(f"{v} {percent(s, 0)}" for v, s in reversed(found))
+    return ", ".join(f"{v} {percent(s)}" for v, s in reversed(found))

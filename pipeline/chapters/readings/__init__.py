@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pipeline.analysis.evidence import Evidence
 from pipeline.analysis.scope import scope_of
 from pipeline.chapters.base import Chapter, Context, Section, write_table
 from pipeline.chapters.claims import RULES
+from pipeline.chapters.claims.rules import percent
 from pipeline.chapters.readings import likelihood
 from pipeline.chapters.readings.likelihood import CURVES, STATEMENTS, Variant
 from pipeline.errors import ConfigError
@@ -32,7 +34,7 @@ HEADS = {
 }
 CHOICES = Path(__file__).parent / "choices.yaml"
 IDENTIFIED = 0.9  # a posterior from which on the text is taken to identify a choice
-RARE = 0.2  # a probability below which a statement is not explained
+RARE = 0.25  # a probability below which a statement is not explained
 N_BEST = 5
 
 
@@ -78,35 +80,42 @@ def _default(plan: Plan) -> Plan:
 def _content(table: pd.DataFrame) -> dict[str, Any]:
     """What the template shows of the readings' probabilities."""
     options = likelihood.by_choice(table)
-    best = table.sort_values("joint", ascending=False, kind="stable").head(N_BEST)
-    open_ = options.groupby("choice", sort=False)["posterior"].max()
+    likeliest = options.groupby("choice", sort=False)["posterior"].max()
     reached = table[STATEMENTS].max()
+    pairs = {pair: table[list(pair)].prod(axis=1).max() for pair in combinations(STATEMENTS, 2)}
+    hardest = min(pairs, key=lambda pair: pairs[pair])
+    best = table.sort_values("joint", ascending=False, kind="stable").head(N_BEST)
     return {
         "choices": pd.DataFrame(yaml.safe_load(CHOICES.read_text(encoding="utf-8"))).rename(
             columns={"question": "Question", "reading": "Here", "key": "Key", "why": "Why"}
         ),
         "n": len(table),
         "options": _shown(options.assign(choice=options["choice"].map(HEADS))),
-        "best": _shown(best).rename(columns=HEADS),
-        "identified": _named(
-            options[options["posterior"].between(IDENTIFIED, 1, inclusive="left")]
-        ),
-        "open": [HEADS[axis] for axis in open_[open_ < IDENTIFIED].index],
+        "best": _shown(best),
+        "identified": [
+            f"{HEADS[o.choice]}: {o.option}"
+            for o in options.itertuples()
+            if IDENTIFIED <= o.posterior < 1
+        ],
+        "ruled_out": [
+            f"{HEADS[o.choice]}: {o.option}"
+            for o in options.itertuples()
+            if o.posterior <= 1 - IDENTIFIED and likeliest[o.choice] < IDENTIFIED
+        ],
+        "open": [HEADS[choice] for choice in likeliest[likeliest < IDENTIFIED].index],
         "unexplained": [f"{name} ({p:.2f})" for name, p in reached[reached < RARE].items()],
+        "hardest": (*hardest, f"{pairs[hardest]:.2f}"),
         "r2_tolerance": likelihood.R2_TOLERANCE,
         "complete": len(table["rows"].unique()) > 1 and len(table["target"].unique()) > 1,
     }
 
 
-def _named(options: pd.DataFrame) -> list[str]:
-    return [f"{HEADS[o.choice]}: {o.option} ({o.posterior:.2f})" for o in options.itertuples()]
-
-
 def _shown(table: pd.DataFrame) -> pd.DataFrame:
     """Probabilities with as many digits as they deserve."""
     rounded = {c: table[c].map("{:.2f}".format) for c in [*STATEMENTS, "posterior"]}
+    heads = {"choice": "Choice", "option": "Option", "joint": "All", "posterior": "Posterior"}
     return table.assign(**rounded, joint=table["joint"].map("{:.1g}".format)).rename(
-        columns=str.capitalize
+        columns=HEADS | heads
     )
 
 
@@ -119,6 +128,6 @@ def _claims(runs: Iterable[tuple[Variant, Evidence]]) -> pd.DataFrame:
                 at = drawn(evidence)
                 for id_, rule in RULES.items():
                     if rule.shown is not likelihood.mean_curves:
-                        share = f"{rule.satisfied(at).mean():.0%}"
+                        share = percent(rule.satisfied(at).mean(), 0)
                         rows.setdefault(id_, {})[f"{curve}, {variant.rows} rows"] = share
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("Claim").reset_index()
