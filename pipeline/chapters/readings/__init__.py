@@ -35,6 +35,7 @@ HEADS = {
 CHOICES = Path(__file__).parent / "choices.yaml"
 IDENTIFIED = 0.9  # a posterior from which on the text is taken to identify a choice
 RARE = 0.25  # a probability below which a statement is not explained
+VISIBLE = 0.005
 N_BEST = 5
 
 
@@ -80,7 +81,11 @@ def _default(plan: Plan) -> Plan:
 def _content(table: pd.DataFrame) -> dict[str, Any]:
     """What the template shows of the readings' probabilities."""
     options = likelihood.by_choice(table)
-    likeliest = options.groupby("choice", sort=False)["posterior"].max()
+    likeliest = options.groupby("choice", sort=False)["posterior"].transform("max")
+    several = options.groupby("choice")["option"].transform("nunique") > 1
+    decided = several & (likeliest >= IDENTIFIED)
+    chosen, unlikely = options["posterior"] >= IDENTIFIED, options["posterior"] <= 1 - IDENTIFIED
+    named = options["choice"].map(HEADS) + ": " + options["option"]
     reached = table[STATEMENTS].max()
     pairs = {pair: table[list(pair)].prod(axis=1).max() for pair in combinations(STATEMENTS, 2)}
     hardest = min(pairs, key=lambda pair: pairs[pair])
@@ -90,33 +95,34 @@ def _content(table: pd.DataFrame) -> dict[str, Any]:
             columns={"question": "Question", "reading": "Here", "key": "Key", "why": "Why"}
         ),
         "n": len(table),
-        "options": _shown(options.assign(choice=options["choice"].map(HEADS))),
-        "best": _shown(best),
-        "identified": [
-            f"{HEADS[o.choice]}: {o.option}"
-            for o in options.itertuples()
-            if IDENTIFIED <= o.posterior < 1
-        ],
-        "ruled_out": [
-            f"{HEADS[o.choice]}: {o.option}"
-            for o in options.itertuples()
-            if o.posterior <= 1 - IDENTIFIED and likeliest[o.choice] < IDENTIFIED
-        ],
-        "open": [HEADS[choice] for choice in likeliest[likeliest < IDENTIFIED].index],
+        "options": _without_constants(options, _shown(options)),
+        "best": _shown(best).drop(columns=STATEMENTS),
+        "identified": list(named[decided & chosen]),
+        "ruled_out": list(named[several & ~decided & unlikely]),
+        "open": list(options.loc[several & ~decided, "choice"].map(HEADS).drop_duplicates()),
         "unexplained": [f"{name} ({p:.2f})" for name, p in reached[reached < RARE].items()],
         "hardest": (*hardest, f"{pairs[hardest]:.2f}"),
         "r2_tolerance": likelihood.R2_TOLERANCE,
-        "complete": len(table["rows"].unique()) > 1 and len(table["target"].unique()) > 1,
+        "complete": bool(several.all()),
     }
 
 
 def _shown(table: pd.DataFrame) -> pd.DataFrame:
-    """Probabilities with as many digits as they deserve."""
+    """Probabilities with as many digits as they deserve, the posterior first."""
     rounded = {c: table[c].map("{:.2f}".format) for c in [*STATEMENTS, "posterior"]}
     heads = {"choice": "Choice", "option": "Option", "joint": "All", "posterior": "Posterior"}
-    return table.assign(**rounded, joint=table["joint"].map("{:.1g}".format)).rename(
-        columns=HEADS | heads
-    )
+    shown = table.assign(**rounded, joint=table["joint"].map("{:.1g}".format))
+    if "choice" in shown:
+        shown["choice"] = shown["choice"].map(HEADS)
+    last = ["posterior", *STATEMENTS, "joint"]
+    return shown[[*shown.columns.difference(last, sort=False), *last]].rename(columns=HEADS | heads)
+
+
+def _without_constants(options: pd.DataFrame, shown: pd.DataFrame) -> pd.DataFrame:
+    """A statement's cells are empty for choices that it does not depend on."""
+    spread = options.groupby("choice")[STATEMENTS].transform(lambda p: p.max() - p.min())
+    shown[STATEMENTS] = shown[STATEMENTS].where(spread > VISIBLE, "")
+    return shown
 
 
 def _claims(runs: Iterable[tuple[Variant, Evidence]]) -> pd.DataFrame:
