@@ -20,6 +20,7 @@ TONES: Mapping[str, str] = {
     "holds": "good",
     "partly": "partly",
     "holds in a narrower regime": "partly",
+    "undecided": "open",
     "not replicated": "bad",
     "does not hold": "bad",
     "fails as stated": "bad",
@@ -79,7 +80,7 @@ class Judgement(Ruling):
 
     @property
     def tone(self) -> str:
-        """How a page colours the verdict: good, partly or bad."""
+        """How a page colours the verdict: good, partly, open or bad."""
         return TONES[self.verdict]
 
     @property

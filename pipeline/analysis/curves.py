@@ -88,6 +88,11 @@ class Runs:
         """T."""
         return int(self.rounds["round"].max())
 
+    @property
+    def n_seeds(self) -> int:
+        """How many seeds every dataset and strategy has."""
+        return int(self.rounds["seed"].nunique())
+
     def test_share(self, dataset: str) -> float:
         """Test rows per training row: the paper's, where nothing else is known."""
         if "n_test" not in self.rounds:
@@ -111,21 +116,33 @@ def tail_start(n_rounds: int) -> int:
     return n_rounds // 2 + 1
 
 
-def fit_tail(gaps: Floats, start: int) -> LineFit:
-    """Least squares on the log of a gap curve (n_rounds + 1,), from round ``start`` on.
+def tail_r2(curves: Floats, start: int) -> Floats:
+    """R² (n,) of the least-squares lines through the logs of gap curves (n, T + 1), from ``start``.
 
     A gap of exactly zero has no logarithm and is left out; with fewer than three points, or no
     variation, R² is NaN.
     """
-    t = np.arange(start, len(gaps))
-    positive = gaps[start:] > 0
-    t, y = t[positive], np.log(gaps[start:][positive])
-    if len(t) < 3 or np.ptp(y) == 0:
+    gaps = curves[:, start:]
+    used = gaps > 0
+    n = np.maximum(used.sum(axis=1, keepdims=True), 1)
+    t, y = (
+        np.where(used, v - np.where(used, v, 0).sum(axis=1, keepdims=True) / n, 0)
+        for v in (np.arange(gaps.shape[1]), np.log(np.where(used, gaps, 1)))
+    )
+    flat = np.ptp(np.where(used, gaps, gaps.max(axis=1, initial=0, keepdims=True)), axis=1) == 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        r2: Floats = (t * y).sum(axis=1) ** 2 / ((t * t).sum(axis=1) * (y * y).sum(axis=1))
+    return np.where((n[:, 0] < 3) | flat, np.nan, r2)
+
+
+def fit_tail(gaps: Floats, start: int) -> LineFit:
+    """Least squares on the log of a gap curve (T + 1,), from ``start`` on; see `tail_r2`."""
+    r2 = float(tail_r2(gaps[None], start)[0])
+    if np.isnan(r2):
         return LineFit(start, np.nan, np.nan, np.nan)
-    slope, intercept = np.polyfit(t, y, 1)
-    residual = y - (intercept + slope * t)
-    r2 = 1 - np.square(residual).sum() / np.square(y - y.mean()).sum()
-    return LineFit(start, float(slope), float(intercept), float(r2))
+    t = np.arange(start, len(gaps))[gaps[start:] > 0]
+    slope, intercept = np.polyfit(t, np.log(gaps[t]), 1)
+    return LineFit(start, float(slope), float(intercept), r2)
 
 
 def rounded_r2(r2: float) -> str:
@@ -135,9 +152,9 @@ def rounded_r2(r2: float) -> str:
     return f"{r2:.{min(max(3, int(np.ceil(-np.log10(1 - r2)))), 6)}f}"
 
 
-def best_round(curves: Floats, first: int = 0) -> int:
-    """The round from ``first`` on at which the mean over seeds is smallest (the first such)."""
-    return first + int(curves.mean(axis=0)[first:].argmin())
+def best_round(curves: Floats) -> int:
+    """The round from 0 to T at which the mean over seeds is smallest (the first such)."""
+    return int(curves.mean(axis=0).argmin())
 
 
 def corrected_error(curves: Floats, test_share: float) -> Floats:
@@ -171,9 +188,10 @@ def resamples(n_seeds: int, n: int = N_BOOTSTRAP) -> Ints:
     return np.random.default_rng(0).integers(0, n_seeds, (n, n_seeds))
 
 
-def bootstrap_best_rounds(curves: Floats, n: int = N_BOOTSTRAP, first: int = 0) -> Ints:
-    """The best round from ``first`` on of each of ``n`` bootstrap samples of the seeds."""
-    return first + curves[resamples(len(curves), n), first:].mean(axis=1).argmin(axis=1)
+def bootstrap_best_rounds(curves: Floats, n: int = N_BOOTSTRAP) -> Ints:
+    """The best round of each of ``n`` bootstrap samples of the seeds."""
+    best: Ints = curves[resamples(len(curves), n)].mean(axis=1).argmin(axis=1)
+    return best
 
 
 def bootstrap_interval(

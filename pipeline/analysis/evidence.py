@@ -15,7 +15,6 @@ from pipeline.runs.plan import Plan
 from pipeline.runs.strategies import identity, labels_of
 
 SIDES = ("train", "test")
-DEBIASED = "debiased"
 
 
 @dataclass(frozen=True)
@@ -26,14 +25,12 @@ class Evidence(Runs):
     eta : the step size of the runs.
     table1 : the frame of `pipeline.analysis.table1`.
     records : the runs' ``run.json``.
-    first : the first round that may be the best one; 0 if the initial predictor may be.
     """
 
     sizes: pd.DataFrame
     eta: float
     table1: pd.DataFrame
     records: Sequence[Mapping[str, Any]] = ()
-    first: int = 0
 
     def title(self, dataset: str) -> str:
         """A dataset's display name."""
@@ -45,12 +42,7 @@ class Evidence(Runs):
         return float(one["n_test"] / one["n_train"])
 
     def under(self, reading: str) -> Evidence:
-        """The same runs with another reading of the multicalibration error that they recorded.
-
-        ``debiased`` is the unbiased square, on test rows alone: on training rows it means nothing.
-        """
-        if reading == DEBIASED:
-            return replace(self, rounds=self.rounds.assign(mce_test=self.rounds[SQUARE]))
+        """The same runs with another reading of the multicalibration error that they recorded."""
         columns = {f"mce_{side}": self.rounds[f"mce_{side}_{reading}"] for side in SIDES}
         return replace(self, rounds=self.rounds.assign(**columns))
 

@@ -114,7 +114,12 @@ class Dataset(Section):
         "one of train_mean (fill numbers from the training rows), reject"
     )
     max_levels: int = whole("the most levels a category may have", 2)
-    test_size: float = says("a fraction of the rows, inside (0, 1)", gt=0, lt=1)
+    test_size: float = says(
+        "a fraction of the rows, inside (0, 1), or 0 for no split: what is recorded of test rows "
+        "is then of the training rows",
+        ge=0,
+        lt=1,
+    )
 
     @model_validator(mode="after")
     def _source_has_what_it_needs(self) -> Dataset:
@@ -560,6 +565,7 @@ STAGES = {
     "preprocess": "",
     "table1": "",
 }
+UNSPLIT_STAGES = ("run", "reproduce", "report")  # that work without held-out rows
 
 
 class Config(Section):
@@ -583,6 +589,16 @@ class Config(Section):
     compare: Compare
     validation: Validation
     output_dir: Folder = says("a folder for results", min_length=1)
+
+    @model_validator(mode="after")
+    def _rows_are_held_out_where_needed(self) -> Config:
+        learns = self.experiment.kind == "rounds" and self.dataset.source != "parquet"
+        if self.dataset.test_size == 0 and not (learns and self.stage in UNSPLIT_STAGES):
+            raise ValueError(
+                "dataset.test_size=0: holds no rows out, which is for rounds of a table in memory "
+                f"and stage={', '.join(UNSPLIT_STAGES)}"
+            )
+        return self
 
 
 GROUPS = ("dataset", "strategy", "engine", "audit", "experiment", "situation", "method")

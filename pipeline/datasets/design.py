@@ -138,7 +138,12 @@ def split_at(
 
 
 def split_rows(n: int, dataset: Dataset, seed: int) -> tuple[Ints, Ints]:
-    """The rows of the seed's training and test side: train_test_split's, literally."""
+    """The rows of the seed's training and test side: train_test_split's, literally.
+
+    With test_size 0 both sides are all rows.
+    """
+    if dataset.test_size == 0:
+        return np.arange(n), np.arange(n)
     train, test = train_test_split(np.arange(n), test_size=dataset.test_size, random_state=seed)
     return train, test
 

@@ -18,6 +18,7 @@ CHAPTERS = Path(__file__).parent.parent / "chapters"
 COLOURS: Mapping[str, tuple[str, str]] = {
     "good": (GREEN, "white"),
     "partly": (YELLOW, "black"),
+    "open": ("#6e7781", "white"),
     "bad": (RED, "white"),
 }
 

@@ -53,6 +53,8 @@ def require_reportable(plan: Plan) -> None:
             f"{stage}: a report is of one setting but for strategies, and this grid varies "
             f"{', '.join(others)}; stage=compare sets several side by side"
         )
+    if config.dataset.test_size == 0:
+        raise ConfigError(f"{stage}: dataset.test_size=0: a report is of held-out rows, too")
     if config.boosting.rounds < FEWEST_ROUNDS:
         raise ConfigError(
             f"{stage}: boosting.rounds={config.boosting.rounds}: must be at least {FEWEST_ROUNDS}"

@@ -111,6 +111,7 @@ BAD = [
     (["boosting.eta=.nan"], ["boosting.eta=.nan", "(0, 1]"]),
     (["boosting.rounds=-1"], ["boosting.rounds=-1", "0 to 10000"]),
     (["dataset.test_size=1.2"], ["dataset.test_size=1.2", "(0, 1)"]),
+    (["dataset.test_size=0", "stage=audit"], ["dataset.test_size=0", "holds no rows out"]),
     (["seed=-1"], ["seed=-1", "from 0"]),
     (["seed=true"], ["seed=True", "whole number"]),
     (["seed=1,2"], ["seed=1,2", "-m"]),

@@ -173,3 +173,10 @@ def test_one_row_to_train_on_is_too_few():
     design = preprocess(raw(frame), toy())
     with pytest.raises(DataError, match="leaves 1 of 60 rows"):
         split(design, toy("dataset.test_size=0.97"), 0)
+
+
+def test_without_a_split_all_rows_are_on_both_sides():
+    frame = pd.DataFrame({"x": np.arange(60.0), "y": np.arange(60.0)})
+    whole = split(preprocess(raw(frame), toy()), toy("dataset.test_size=0"), 3)
+    np.testing.assert_array_equal(whole.y_train, frame["y"])
+    np.testing.assert_array_equal(whole.X_test, whole.X_train)

@@ -13,7 +13,7 @@ import pytest
 from pipeline.analysis.curves import Runs
 from pipeline.analysis.evidence import collect
 from pipeline.chapters.figures import draw as figures
-from pipeline.chapters.readings import verdicts as readings
+from pipeline.chapters.readings import likelihood
 from pipeline.errors import UserError
 from pipeline.paths import REFERENCE
 from pipeline.report.place import report_folder
@@ -42,17 +42,11 @@ def test_page_has_a_row_per_moment_in_its_table_of_noise(smoke):
     assert "Is there anything to calibrate?" in (smoke / "report.html").read_text()
 
 
-def test_verdicts_of_the_default_reading_are_those_of_the_claims(replication):
-    table = pd.read_csv(replication / "readings.csv", dtype=str)
-    claims = {c["id"]: c["verdict"] for c in json.loads((replication / "claims.json").read_text())}
-    assert len(table[readings.AXES].drop_duplicates()) == 4 * 2  # errors x round 0
-    default = table.query("error == 'leaf indicators' and round_0 == 'counted'")
-    assert default.set_index("claim")["verdict"].to_dict() == {
-        i: v for i, v in claims.items() if not i.startswith(("11", "12"))
-    }
-    without_mce = table[table["claim"].str.rstrip("abcd").isin(["1", "2", "3", "4", "5"])]
-    verdicts = without_mce.groupby("claim")["verdict"].nunique()
-    assert set(verdicts) == {1}
+def test_readings_whose_runs_are_stored_have_a_posterior(replication):
+    table = pd.read_csv(replication / "readings.csv", dtype={"rows": str})
+    assert len(table) == 2 * 3 * 3 * 2  # curves, tails, errors, round 0
+    assert table["posterior"].sum() == pytest.approx(1, abs=0.01)
+    assert table[likelihood.STATEMENTS].isin([0.3333, 0.6667]).all(axis=None)  # one seed
 
 
 def test_runs_stored_without_the_noise_columns_get_them_from_what_they_have(
@@ -292,6 +286,7 @@ def test_missing_runs_are_counted_and_the_way_to_get_them_is_named(smoke, tmp_pa
             "this grid varies boosting.eta; stage=compare",
         ),
         (["experiment=smoke", "boosting.rounds=2"], "boosting.rounds=2: must be at least 6"),
+        (["experiment=smoke", "dataset.test_size=0"], "a report is of held-out rows"),
     ],
 )
 def test_what_cannot_be_reported_on_is_refused_before_anything_is_computed(

@@ -11,7 +11,7 @@ from pipeline.analysis.bounds import relaxed_bound
 from pipeline.analysis.curves import rises
 from pipeline.analysis.evidence import Evidence
 from pipeline.boosting.arrays import Floats
-from pipeline.chapters.claims.rules import claim, where_not
+from pipeline.chapters.claims.rules import VERDICTS, claim, where_not
 from pipeline.judgement import Ruling
 
 
@@ -28,14 +28,11 @@ def theorem_41_average_gap(e: Evidence) -> Ruling:
         slack.append(np.square(gaps).sum() / bound)
         if slack[-1] > 1:
             broken.append(f"{e.title(sizes['dataset'])} seed {sizes['seed']}")
-    verdict = _all_or_nothing(broken)
-    return Ruling(
-        measured=f"Σ gap² is at most {max(slack):.2f} of the bound, "
-        f"{np.median(slack):.2f} in the median",
-        rule="Σ‖f_{t+1} − f_t‖² ≤ 4η V(f_0) for every run, the oracle's error taken as zero, which "
+    return _unless_broken(
+        f"Σ gap² is at most {max(slack):.2f} of the bound, {np.median(slack):.2f} in the median",
+        "Σ‖f_{t+1} − f_t‖² ≤ 4η V(f_0) for every run, the oracle's error taken as zero, which "
         "makes the bound tighter than the theorem's",
-        verdict=verdict,
-        explanation=where_not(verdict, broken, "Broken by"),
+        broken,
     )
 
 
@@ -50,12 +47,10 @@ def theorem_41_loss(e: Evidence) -> Ruling:
     for d in e.datasets:
         rising = rises(e.curves(d, "unit", "mse_train")).any(axis=1)
         broken += [f"{e.title(d)} ({int(rising.sum())} runs)"] if rising.any() else []
-    verdict = _all_or_nothing(broken)
-    return Ruling(
-        measured="no run rises" if not broken else f"rises on {len(broken)} datasets",
-        rule="no round of any Unit run raises the training loss, the oracle's error taken as zero",
-        verdict=verdict,
-        explanation=where_not(verdict, broken, "Rises on"),
+    return _unless_broken(
+        f"rises on {len(broken)} datasets" if broken else "no run rises",
+        "no round of any Unit run raises the training loss, the oracle's error taken as zero",
+        broken,
     )
 
 
@@ -72,13 +67,11 @@ def theorem_45_min_gap(e: Evidence) -> Ruling:
         ratios.append(gaps.min() / bound)
         if ratios[-1] > 1:
             broken.append(f"{e.title(sizes['dataset'])} seed {sizes['seed']}")
-    verdict = _all_or_nothing(broken)
-    return Ruling(
-        measured=f"the smallest gap is at most {max(ratios):.1e} of the bound, "
+    return _unless_broken(
+        f"the smallest gap is at most {max(ratios):.1e} of the bound, "
         f"{np.median(ratios):.1e} in the median run",
-        rule="min gap ≤ (√η‖y − f_0‖ + γ)/√T for every run, γ as in the appendix",
-        verdict=verdict,
-        explanation=where_not(verdict, broken, "Broken by"),
+        "min gap ≤ (√η‖y − f_0‖ + γ)/√T for every run, γ as in the appendix",
+        broken,
     )
 
 
@@ -87,18 +80,22 @@ def theorem_46_weights(e: Evidence) -> Ruling:
     """Weight by weight."""
     adaptive = e.rounds[(e.rounds["strategy"] == "adaptive") & (e.rounds["round"] > 0)]
     weights = adaptive["weight"]
-    broken = sorted({e.title(d) for d in adaptive[weights < 0]["dataset"]})
-    verdict = _all_or_nothing(broken)
-    return Ruling(
-        measured=f"{len(weights)} weights between {weights.min():.4f} and {weights.max():.4f}",
-        rule="no weight of any run is negative",
-        verdict=verdict,
-        explanation=where_not(verdict, broken, "Negative on"),
+    return _unless_broken(
+        f"{len(weights)} weights between {weights.min():.4f} and {weights.max():.4f}",
+        "no weight of any run is negative",
+        sorted({e.title(d) for d in adaptive[weights < 0]["dataset"]}),
     )
 
 
-def _all_or_nothing(broken: list[str]) -> str:
-    return "not replicated" if broken else "replicated"
+def _unless_broken(measured: str, rule: str, broken: list[str]) -> Ruling:
+    """A single run that breaks a bound is enough."""
+    verdict = VERDICTS[0 if broken else -1]
+    return Ruling(
+        measured=measured,
+        rule=rule,
+        verdict=verdict,
+        explanation=where_not(verdict, broken, "Broken on"),
+    )
 
 
 def _with_sizes(e: Evidence, strategy: str) -> list[tuple[Mapping[str, Any], Floats]]:

@@ -1,38 +1,46 @@
-"""How the paper may be read: every claim under every reading of what the text leaves open."""
+"""How the paper may be read: how likely its statements are under each reading."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from itertools import groupby
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import yaml
 
+from pipeline.analysis.evidence import Evidence
 from pipeline.analysis.scope import scope_of
 from pipeline.chapters.base import Chapter, Context, Section, write_table
-from pipeline.chapters.claims import claim as claims
-from pipeline.chapters.readings import verdicts
+from pipeline.chapters.claims import RULES
+from pipeline.chapters.claims.rules import percent
+from pipeline.chapters.readings import likelihood
+from pipeline.chapters.readings.likelihood import CURVES, STATEMENTS, Variant
 from pipeline.errors import ConfigError
-from pipeline.judgement import TONES, Judgement
 from pipeline.report.place import report_folder
 from pipeline.runs.plan import Plan
 
 FILE = "readings.csv"
 HEADS = {
+    "rows": "Rows of Figures 1 and 2",
+    "curve": "Their curves show",
+    "tail": "The tail begins",
     "target": "Target",
     "t": "t counted",
     "error": "Multicalibration error",
     "round_0": "Round 0 as a best round",
 }
-SIGNS = {"good": "●", "partly": "◐", "bad": "○"}
 CHOICES = Path(__file__).parent / "choices.yaml"
+IDENTIFIED = 0.9  # a posterior from which on the text is taken to identify a choice
+RARE = 0.25  # a probability below which a statement is not explained
+VISIBLE = 0.005
+N_BEST = 5
 
 
 class Readings(Chapter):
-    """The claims' verdicts over the readings whose runs are stored."""
+    """The paper's statements over the readings whose runs are stored."""
 
     title = "How the paper may be read"
     order = 60
@@ -46,23 +54,19 @@ class Readings(Chapter):
             )
 
     def measure(self, plan: Plan) -> str:
-        table, file = verdicts.verdicts(_default(plan)), report_folder(plan) / FILE
-        write_table(file, table)
-        best = verdicts.scores(table).rename(columns={"round_0": "round 0"})
-        failing = ", ".join(verdicts.under_none(table)) or "no claim"
-        return (
-            f"{best.to_string(index=False)}\n"
-            f"{len(best)} readings of {table['claim'].nunique()} claims\n"
-            f"replicated under none of them: {failing}\n"
-            f"table: {file}"
-        )
+        table = likelihood.probabilities(likelihood.stored(_default(plan)))
+        file = report_folder(plan) / FILE
+        write_table(file, table, float_format="%.4g")
+        choices = likelihood.by_choice(table)[["choice", "option", "posterior"]]
+        return f"{choices.round(2).to_string(index=False)}\n{len(table)} readings\ntable: {file}"
 
     def section(self, context: Context) -> Section | None:
         if not context.scope.is_replication:
             return None
-        table = verdicts.verdicts(context.plan, context.evidence)
-        write_table(context.folder / FILE, table)
-        return Section(_content(table, claims.judge_all(context.evidence)))
+        runs = list(likelihood.stored(context.plan, context.evidence))
+        table = likelihood.probabilities(runs)
+        write_table(context.folder / FILE, table, float_format="%.4g")
+        return Section(_content(table) | {"claims": _claims(runs)})
 
 
 CHAPTER = Readings()
@@ -70,47 +74,66 @@ CHAPTER = Readings()
 
 def _default(plan: Plan) -> Plan:
     """Of a plan with several readings, the one that is taken by default."""
-    first = verdicts.variants(plan)[0].plan.configs
+    first = likelihood.variants(plan)[0].plan.configs
     return replace(plan, configs=tuple(c for c in plan.configs if c in first))
 
 
-def _content(table: pd.DataFrame, judged: Sequence[Judgement]) -> dict[str, Any]:
-    """heads : rows of headings (text, columns), the outermost choice first.  lines : a claim each,
-    with a sign, a tone and a tooltip for every reading.  complete : whether all readings were run.
-    """
-    axes = verdicts.AXES
-    columns = list(table[axes].drop_duplicates().itertuples(index=False, name=None))
-    found = table.set_index([*axes, "claim"])["verdict"].to_dict()
-    depends = verdicts.matters(table).set_index("claim")["depends_on"]
-    lines = []
-    for claim in judged:
-        if claim.id in depends:
-            words = [found[(*column, claim.id)] for column in columns]
-            cells = [
-                (SIGNS[TONES[v]], TONES[v], f"{v}: {', '.join(column)}")
-                for v, column in zip(words, columns, strict=True)
-            ]
-            changing = ", ".join(axis.replace("_", " ") for axis in depends[claim.id])
-            lines.append((claim.id, claim.text, cells, changing or "nothing"))
-    scores = verdicts.scores(table)
-    names = {**HEADS, "replicated": "Replicated", "partly": "Partly", "not replicated": "Not"}
-    texts = {claim.id: claim.text for claim in judged}
+def _content(table: pd.DataFrame) -> dict[str, Any]:
+    """What the template shows of the readings' probabilities."""
+    options = likelihood.by_choice(table)
+    likeliest = options.groupby("choice", sort=False)["posterior"].transform("max")
+    several = options.groupby("choice")["option"].transform("nunique") > 1
+    decided = several & (likeliest >= IDENTIFIED)
+    chosen, unlikely = options["posterior"] >= IDENTIFIED, options["posterior"] <= 1 - IDENTIFIED
+    named = options["choice"].map(HEADS) + ": " + options["option"]
+    reached = table[STATEMENTS].max()
+    pairs = {pair: table[list(pair)].prod(axis=1).max() for pair in combinations(STATEMENTS, 2)}
+    hardest = min(pairs, key=lambda pair: pairs[pair])
+    best = table.sort_values("joint", ascending=False, kind="stable").head(N_BEST)
     return {
         "choices": pd.DataFrame(yaml.safe_load(CHOICES.read_text(encoding="utf-8"))).rename(
             columns={"question": "Question", "reading": "Here", "key": "Key", "why": "Why"}
         ),
-        "n": len(columns),
-        "heads": [(HEADS[axis], _heads(columns, k)) for k, axis in enumerate(axes)],
-        "lines": lines,
-        "scores": scores.rename(columns=names).astype(str),
-        "best": f"{int(scores['replicated'].iloc[0])} of {len(lines)} claims",
-        "under_none": [f"{i} ({texts[i]})" for i in verdicts.under_none(table)],
-        "complete": len(table[["target", "t"]].drop_duplicates())
-        == len(verdicts.SCALINGS) * len(verdicts.OFFSETS),
+        "n": len(table),
+        "options": _without_constants(options, _shown(options)),
+        "best": _shown(best).drop(columns=STATEMENTS),
+        "identified": list(named[decided & chosen]),
+        "ruled_out": list(named[several & ~decided & unlikely]),
+        "open": list(options.loc[several & ~decided, "choice"].map(HEADS).drop_duplicates()),
+        "unexplained": [f"{name} ({p:.2f})" for name, p in reached[reached < RARE].items()],
+        "hardest": (*hardest, f"{pairs[hardest]:.2f}"),
+        "r2_tolerance": likelihood.R2_TOLERANCE,
+        "complete": bool(several.all()),
     }
 
 
-def _heads(columns: Sequence[Sequence[str]], level: int) -> list[tuple[str, int]]:
-    """Headings of one choice, each over the columns that share it and all choices before."""
-    paths = (tuple(column[: level + 1]) for column in columns)
-    return [(path[-1], len(list(same))) for path, same in groupby(paths)]
+def _shown(table: pd.DataFrame) -> pd.DataFrame:
+    """Probabilities with as many digits as they deserve, the posterior first."""
+    rounded = {c: table[c].map("{:.2f}".format) for c in [*STATEMENTS, "posterior"]}
+    heads = {"choice": "Choice", "option": "Option", "joint": "All", "posterior": "Posterior"}
+    shown = table.assign(**rounded, joint=table["joint"].map("{:.1g}".format))
+    if "choice" in shown:
+        shown["choice"] = shown["choice"].map(HEADS)
+    last = ["posterior", *STATEMENTS, "joint"]
+    return shown[[*shown.columns.difference(last, sort=False), *last]].rename(columns=HEADS | heads)
+
+
+def _without_constants(options: pd.DataFrame, shown: pd.DataFrame) -> pd.DataFrame:
+    """A statement's cells are empty for choices that it does not depend on."""
+    spread = options.groupby("choice")[STATEMENTS].transform(lambda p: p.max() - p.min())
+    shown[STATEMENTS] = shown[STATEMENTS].where(spread > VISIBLE, "")
+    return shown
+
+
+def _claims(runs: Iterable[tuple[Variant, Evidence]]) -> pd.DataFrame:
+    """How often the claims about Figures 1 and 2 are satisfied, by what these may show."""
+    rows: dict[str, dict[str, str]] = {}
+    for variant, evidence in runs:
+        if (variant.target, variant.t) == ("raw", "from 0"):
+            for curve, drawn in CURVES.items():
+                at = drawn(evidence)
+                for id_, rule in RULES.items():
+                    if rule.shown is not likelihood.mean_curves:
+                        share = percent(rule.satisfied(at).mean(), 0)
+                        rows.setdefault(id_, {})[f"{curve}, {variant.rows} rows"] = share
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("Claim").reset_index()
