@@ -73,4 +73,4 @@ def place_by_r2(at: Samples, dataset: str, strategy: str) -> Ints:
     """1 for the lowest."""
     own = r2_of_the_tail(at, dataset, strategy)
     others = [r2_of_the_tail(at, d, strategy) for d in at.runs.datasets if d != dataset]
-    return 1 + np.sum([other < own for other in others], axis=0, dtype=np.int64)
+    return np.asarray(1 + np.sum([other < own for other in others], axis=0, dtype=np.int64))

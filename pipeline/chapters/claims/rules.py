@@ -87,7 +87,7 @@ class Rule:
 
     def satisfied(self, samples: Samples) -> Flags:
         """Whether all cases of each sample keep the limit: (n,)."""
-        return self.limit.keeps(self.values(samples)).all(axis=1)
+        return np.asarray(self.limit.keeps(self.values(samples)).all(axis=1))
 
     def grades(self, values: Floats) -> Ints:
         """Places (n,) in `VERDICTS` of what was measured (n, cases)."""

@@ -12,6 +12,7 @@ import pandas as pd
 import yaml
 
 from pipeline.analysis.evidence import Evidence
+from pipeline.analysis.samples import single_runs
 from pipeline.analysis.scope import scope_of
 from pipeline.chapters.base import Chapter, Context, Section, write_table
 from pipeline.chapters.claims import RULES
@@ -133,7 +134,7 @@ def _claims(runs: Iterable[tuple[Variant, Evidence]]) -> pd.DataFrame:
             for curve, drawn in CURVES.items():
                 at = drawn(evidence)
                 for id_, rule in RULES.items():
-                    if rule.shown is not likelihood.mean_curves:
+                    if rule.shown is single_runs:
                         share = percent(rule.satisfied(at).mean(), 0)
                         rows.setdefault(id_, {})[f"{curve}, {variant.rows} rows"] = share
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("Claim").reset_index()

@@ -7,7 +7,7 @@ figures of single runs or of means over bootstrap samples of the seeds, for Figu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
@@ -52,7 +52,7 @@ def _some_rise(at: Samples) -> Flags:
 def _some_u(dataset: str) -> Callable[[Samples], Flags]:
     """Whether a strategy's curve is a U: the paper has others overfit at once on German Credit."""
     rule = replace(RULES["7"], on=(dataset,))
-    return lambda at: rule.limit.keeps(rule.values(at)).any(axis=1)
+    return lambda at: np.asarray(rule.limit.keeps(rule.values(at)).any(axis=1))
 
 
 IN_TRAINING: Mapping[str, Callable[[Samples], Flags]] = {
@@ -99,7 +99,7 @@ def stored(plan: Plan, own: Evidence | None = None) -> Iterator[tuple[Variant, E
             yield variant, known or collect(variant.plan)
 
 
-def probabilities(runs: Iterator[tuple[Variant, Evidence]]) -> pd.DataFrame:
+def probabilities(runs: Iterable[tuple[Variant, Evidence]]) -> pd.DataFrame:
     """A row per reading: its choices, each statement's probability, their product, the posterior.
 
     The product takes the statements as independent given the reading. The posterior is that of a
