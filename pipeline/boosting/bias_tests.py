@@ -86,7 +86,7 @@ def one_per_cluster(rows: PredictedRows) -> tuple[Floats, Floats]:
     if rows.clusters is None:
         return residual, weights
     _, codes = np.unique(rows.clusters, return_inverse=True)
-    sums = np.bincount(codes, weights)
+    sums: Floats = np.bincount(codes, weights).astype(np.float64)
     return np.bincount(codes, weights * residual) / sums, sums
 
 

@@ -30,8 +30,8 @@ from pipeline.boosting.rows import TrainingRows
 from pipeline.boosting.stopping import CAUTION_OF_ONE, Choice, choose, judge_of
 
 # Parameters that the fitted model has, too.
-SHARED = ("n_rounds", "eta", "rescaling", "n_trees", "max_depth")
-SHARED += ("learning_rate", "min_samples_leaf", "random_state")
+SHARED = ["n_rounds", "eta", "rescaling", "n_trees", "max_depth"]
+SHARED += ["learning_rate", "min_samples_leaf", "random_state"]
 
 
 class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
