@@ -60,7 +60,7 @@ define chapter
 	@test ! -f outputs/paper/report.html || $(RUN) -m pipeline experiment=paper stage=report
 endef
 
-readings: setup ## chapter: how likely the paper's statements are under 288 readings (10 minutes)
+readings: setup ## chapter: how likely the paper's statements are under 288 readings (15 minutes)
 	$(call chapter,readings)
 
 theory: setup ## chapter: every theorem as a check, errata and proofs (3 minutes)

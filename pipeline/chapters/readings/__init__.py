@@ -110,13 +110,19 @@ def _content(table: pd.DataFrame) -> dict[str, Any]:
 
 def _shown(table: pd.DataFrame) -> pd.DataFrame:
     """Probabilities with as many digits as they deserve, the posterior first."""
-    rounded = {c: table[c].map("{:.2f}".format) for c in [*STATEMENTS, "posterior"]}
+    rounded = {c: table[c].map(_two_digits) for c in [*STATEMENTS, "posterior"]}
     heads = {"choice": "Choice", "option": "Option", "joint": "All", "posterior": "Posterior"}
     shown = table.assign(**rounded, joint=table["joint"].map("{:.1g}".format))
     if "choice" in shown:
         shown["choice"] = shown["choice"].map(HEADS)
     last = ["posterior", *STATEMENTS, "joint"]
     return shown[[*shown.columns.difference(last, sort=False), *last]].rename(columns=HEADS | heads)
+
+
+def _two_digits(probability: float) -> str:
+    """Never 0 or 1 for what is neither."""
+    rounded = f"{probability:.2f}"
+    return {"0.00": "< 0.01", "1.00": "> 0.99"}.get(rounded, rounded)
 
 
 def _without_constants(options: pd.DataFrame, shown: pd.DataFrame) -> pd.DataFrame:
