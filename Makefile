@@ -99,7 +99,7 @@ test-all: setup-dev ## the tests that make test leaves out, too
 	$(RUN) -m pytest -n 2 $(ARGS)
 
 simulations: setup-dev ## the audit's simulations in full, of which make test does a third
-	SIMULATIONS=full $(RUN) -m pytest -n 2 tests/boosting/test_inspection.py $(ARGS)
+	SIMULATIONS=full $(RUN) -m pytest -n 2 -rP tests/boosting/test_inspection.py tests/boosting/test_bias_tests.py $(ARGS)
 
 test-quick: setup-dev ## the tests that take no processes and no minutes (about a minute)
 	$(RUN) -m pytest -n 2 -m 'not slow and not exhaustive' $(ARGS)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_scalar, get_tags
 from sklearn.utils.validation import (
+    _num_samples,
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
@@ -24,7 +25,7 @@ from tqdm import tqdm
 from pipeline.boosting.algorithm import Round, advance
 from pipeline.boosting.arrays import Floats, Ints
 from pipeline.boosting.encoding import Encoding, check_levels
-from pipeline.boosting.engines import NATIVE, TreeSettings, make_engine
+from pipeline.boosting.engines import NATIVE, TreeSettings, engine_for, make_engine
 from pipeline.boosting.fitting import BoostingFit, BoostingSettings, Trial, held_out_stages
 from pipeline.boosting.folds import Splits, folds, single_split
 from pipeline.boosting.frames import columns_of
@@ -77,7 +78,7 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         n_iter_no_change: int = 3,
         tol: float = 0.0,
         refit: bool = True,
-        engine: str = "exact",
+        engine: str = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -269,7 +270,7 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
             float(self.max_features),  # 1 means all features, not one
         )
         n_threads, categorical = n_threads_of(self.n_jobs), self.encoding_.categorical
-        engine = make_engine(self.engine, trees, n_threads, categorical)
+        engine = make_engine(self.engine_, trees, n_threads, categorical)
         rescaling = self._loss.rescaling(self.rescaling)
         return BoostingSettings(self._loss, engine, self.eta, rescaling, seed)
 
@@ -313,16 +314,18 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
 
     def _table(self, X: Any, *, reset: bool) -> tuple[Any, Floats]:
         """Return X as initial predictors are given it, and as the trees are."""
+        if reset:
+            self.engine_ = engine_for(self.engine, _num_samples(X))
         if isinstance(X, pd.DataFrame):
             validate_data(self, X, skip_check_array=True, reset=reset)
             columns = columns_of(X)
             if reset:
                 check_levels(columns)
-                self.encoding_ = Encoding.learn(columns, native=self.engine in NATIVE)
+                self.encoding_ = Encoding.learn(columns, native=self.engine_ in NATIVE)
             return X, self.encoding_.encode(columns)
         table = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
         if reset:
-            self.encoding_ = Encoding.learn(table, native=self.engine in NATIVE)
+            self.encoding_ = Encoding.learn(table, native=self.engine_ in NATIVE)
         return table, self.encoding_.encode(table)
 
     def _rows(

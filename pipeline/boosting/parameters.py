@@ -13,12 +13,12 @@ from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import _check_sample_weight, check_array
 
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines import TreeSettings, make_engine
+from pipeline.boosting.engines import TreeSettings, engine_for, make_engine
 
 
 def check_parameters(estimator: Any) -> None:
     """Raise ValueError or TypeError, with its name, for a parameter outside of its range."""
-    make_engine(estimator.engine, TreeSettings(max_depth=estimator.max_depth))
+    make_engine(engine_for(estimator.engine, 0), TreeSettings(max_depth=estimator.max_depth))
     check_scalar(estimator.n_rounds, "n_rounds", Integral, min_val=0)
     for name in ("eta", "learning_rate", "subsample", "max_features"):
         value = getattr(estimator, name)

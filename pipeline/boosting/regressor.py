@@ -68,11 +68,13 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
         The smallest improvement that counts.
     refit : bool, default=True
         Whether the chosen number of rounds is fitted to all rows; with "cv" it always is.
-    engine : {"exact", "sklearn", "lightgbm", "lightgbm_lossless"}, default="exact"
-        What fits the trees: "exact", a compiled kernel, or "sklearn", scikit-learn itself (without
-        sampling both grow the same trees, and the same initial forest); or "lightgbm", LightGBM's
-        histograms, for tables of many rows, with missing cells and categories left to LightGBM.
-        "lightgbm_lossless" has a bin for every value and grows the exact trees.
+    engine : {"auto", "exact", "sklearn", "lightgbm", "lightgbm_lossless"}, default="auto"
+        What fits the trees: "exact", a compiled kernel made for the paper's sizes, or "sklearn",
+        scikit-learn itself (without sampling both grow the same trees, and the same initial
+        forest); or "lightgbm", LightGBM's histograms, for tables of many rows, with missing cells
+        and categories left to LightGBM. "lightgbm_lossless" has a bin for every value and grows the
+        exact trees. "auto" is "exact" up to 100,000 rows, beyond it "lightgbm" if that is
+        installed; ``engine_`` tells which.
     n_jobs : int or None, default=None
         The number of threads of the initial forest, of LightGBM, and of the exact engine on a large
         table without weights: as in scikit-learn, but at most one per core. The result does not

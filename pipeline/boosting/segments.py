@@ -12,10 +12,12 @@ of it again with another cut. The rank of a segment in its search tells how prom
 chance of a false alarm, 5 % in all, is shared out by 1 / rank (weighted Bonferroni over all
 tests, valid because the rank does not depend on the rows that test). The chance that any segment of
 a calibrated model has a p-value below 5 % is at most 5 % if the tests of `bias_tests` are exact,
-which they are for independent outcomes 0 and 1 with equal weights; for other outcomes it was
-measured: SIZES. The 95 % intervals are for each segment on its own. Of
-segments that are nearly the same the first is shown, with its own numbers and the smallest p-value
-among them.
+which they are for independent outcomes 0 and 1 with equal weights. For other outcomes no test of a
+mean has a size that holds for every law; with 300 and 2,000 rows of independent Gaussian, t₂,
+exponential, lognormal (σ up to 1.5) and Poisson (mean 0.05) residuals, Pareto weights and clusters
+of ten it was 0 to 5 % (`tests/boosting/test_bias_tests.py`; `make simulations`). The 95 % intervals
+are for each segment on its own. Of segments that are nearly the same the first is shown, with its
+own numbers and the smallest p-value among them.
 """
 
 from __future__ import annotations

@@ -49,4 +49,4 @@ def _compile_forest_and_audit() -> None:
     ExactRandomForestRegressor(1).fit(_X, _Y).predict(_X)
     auditor = Auditor(_X)
     auditor.error(y=_Y, prediction=_F, reading="random_leaf_values")
-    auditor.assess(y=_Y, prediction=_F)
+    auditor.assess(y=_Y, prediction=_F, symmetric=True)

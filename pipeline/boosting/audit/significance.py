@@ -10,6 +10,8 @@ p = (1 + #{T_b / Q_b ≥ T / Q}) / (1 + draws). The trees do not depend on y, so
 - Other outcomes: random signs of the residuals, which is exact if the residuals are symmetric,
   however their variances differ, and Mammen's (1993) two values (1 ± √5) / 2, which keep the
   skewness. The larger p-value counts.
+  Measured false alarms at 5 % with 300 rows: 3 to 7 % for the laws of `segments`, but 10 % for
+  lognormal residuals with σ = 1.5; with 2,000 rows, at most 7 % for all of them.
 - Clusters: rows of a cluster get the same sign or value. Any dependence within clusters may be
   there, none between them.
 
