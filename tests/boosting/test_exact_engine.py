@@ -372,6 +372,7 @@ def test_residuals_that_shrink_to_nothing_are_still_followed(rate, depth):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_more_bins_than_two_bytes_count_take_the_wider_path():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 250, size=(400, 220)).astype(float)
@@ -429,6 +430,7 @@ def test_threads_share_a_prepared_matrix_without_disturbing_each_other(paper_spl
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_team_of_threads_grows_the_same_trees_to_the_last_bit(monkeypatch):
     monkeypatch.setattr(engine, "WORTH_A_TEAM", 1)
     kinds = ["continuous", "ties", "many ties", "binary", "integers", "crowded"]

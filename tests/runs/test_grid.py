@@ -102,6 +102,7 @@ def test_hydra_multirun_with_joblib_gives_the_same_bits(serial, tmp_path, start,
     assert "stored in" not in output
 
 
+@pytest.mark.exhaustive
 def test_submitit_launcher_runs_jobs_in_processes_of_their_own(serial, tmp_path, start, finish):
     code, output = finish(start(
         tmp_path, *SMALL[3:], "-m", "hydra/launcher=slurm_local", "experiment.name=smoke",
@@ -130,11 +131,12 @@ def test_damaged_run_is_named_and_computed_again(serial, tmp_path, start, finish
     pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
 
 
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.exhaustive)])
 def test_sigkill_at_random_moments_then_resume_gives_the_same_bits(
-    serial, tmp_path, start, finish, eventually
+    serial, tmp_path, start, finish, eventually, kills
 ):
     rng = random.Random(0)
-    for _ in range(10):
+    for _ in range(kills):
         if stored(tmp_path) > TOTAL // 2:
             shutil.rmtree(tmp_path / "smoke" / "runs" / "german", ignore_errors=True)
         process = start(tmp_path, *SMALL, "grid.workers=2", start_new_session=True)
@@ -295,6 +297,7 @@ def test_two_datasets_of_one_name_are_refused(tmp_path):
         plan(tmp_path, "dataset.name=mine")
 
 
+@pytest.mark.exhaustive
 def test_two_grids_on_one_store_do_not_harm_each_other(serial, tmp_path, start, finish):
     both = [start(tmp_path, *SMALL, "grid.workers=1") for _ in range(2)]
     for process in both:

@@ -48,6 +48,7 @@ def test_absent_result_is_named(tmp_path):
     assert script("check_reference", tmp_path).returncode == 2
 
 
+@pytest.mark.exhaustive
 def test_parity_of_one_dataset_is_measured_and_judged():
     done = script("parity", "diabetes", "--splits", 3)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -75,6 +76,7 @@ def test_benchmark_of_rounds_prints_a_ratio_for_every_rival():
     assert len(re.findall(r"[\d.]+ \([\d.]+\)", done.stdout.splitlines()[-1])) == 3
 
 
+@pytest.mark.exhaustive
 def test_benchmark_of_forests_compares_with_sklearns():
     done = script("bench", "forest", "--datasets", "diabetes")
     assert done.returncode == 0, done.stderr
@@ -82,6 +84,7 @@ def test_benchmark_of_forests_compares_with_sklearns():
     assert re.fullmatch(r"diabetes +exact +\S+ s +scikit-learn +\S+ s +\S+ \(\S+\) times", last)
 
 
+@pytest.mark.exhaustive
 def test_benchmark_of_a_grid_compares_both_engines():
     few = ("--settings", "boosting.rounds=2", "boosting.trees=10")
     done = script("bench", "grid", "--datasets", "diabetes", *few)
@@ -97,6 +100,7 @@ def test_peers_audit_is_held_against_ours_on_the_same_samples():
     assert [line.split()[0] for line in done.stdout.splitlines()[2:]] == ["0.0", "0.1", "0.2"]
 
 
+@pytest.mark.exhaustive
 def test_attack_in_small_is_survived():
     done = subprocess.run(
         [sys.executable, "-m", "scripts.attack", "stores", "tables", "signals", "--tries", "6"],

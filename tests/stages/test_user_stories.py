@@ -133,6 +133,7 @@ def test_experiments_are_set_side_by_side(home):
     assert set(pipeline.load_runs(home / "outputs" / "both")["boosting.eta"]) == {0.5, 0.2}
 
 
+@pytest.mark.exhaustive
 def test_optuna_tunes_by_validation_error_and_names_the_best(home):
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
     done = command(home, "-m", "experiment=tune", "hydra.sweeper.n_trials=5", "validation.folds=2")
@@ -146,6 +147,7 @@ def test_optuna_tunes_by_validation_error_and_names_the_best(home):
     assert len(kept) == 5
 
 
+@pytest.mark.exhaustive
 def test_lines_of_parallel_jobs_carry_their_runs_name(home):
     done = command(home, *QUICK, "-m", "hydra/launcher=cores", "seed=3,4")
     assert done.returncode == 0, done.stderr

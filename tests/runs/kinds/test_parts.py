@@ -79,6 +79,7 @@ def test_threads_change_no_number_and_other_rows_are_another_run(planted, tmp_pa
     assert len(set(both["key"])) == len(set(both["data"])) == 2
 
 
+@pytest.mark.exhaustive
 def test_grid_of_strategies_has_a_report(planted, tmp_path):
     experiment = ["experiment=smoke", "experiment.datasets=[parquet]", "experiment.seeds=[0]",
                   "experiment.name=large", "stage=reproduce"]  # fmt: skip
@@ -115,6 +116,7 @@ def test_grid_that_is_killed_has_stored_the_runs_that_ended(
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_cluster_gives_what_one_process_gives_and_a_killed_driver_is_gone_on_with(
     planted, tmp_path, dask_cluster, start, finish, eventually
 ):

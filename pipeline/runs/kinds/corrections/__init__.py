@@ -36,7 +36,7 @@ class Corrections(Kind):
     stages = ("run", "reproduce", "report")
     otherwise = "experiment=paper is a grid of rounds"
     shows_rounds = False
-    numerics = 1
+    numerics = 2  # 2: segments are tested by `bias_tests`
 
     def check(self, config: Config) -> None:
         others = [key for key in config.experiment.further if not key.startswith("method.options.")]
