@@ -28,9 +28,12 @@ settings.register_profile("explore", derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
-# A shell starts background jobs with Ctrl-C ignored, which the commands under test would inherit.
+# A shell starts background jobs with Ctrl-C and Ctrl-\\ ignored, which the commands under test
+# would inherit.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGQUIT) == signal.SIG_IGN:
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 # Processes, sockets, minutes of theory.

@@ -41,7 +41,15 @@ def test_characters_that_an_encoding_lacks_are_escaped():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "streams", [">&-", "2>&-", ">&- 2>&-", ">/dev/full", "2>/dev/full", "2>&1 | head -1"]
+    "streams",
+    [
+        ">&- 2>&-",
+        ">/dev/full",
+        *(
+            pytest.param(s, marks=pytest.mark.exhaustive)
+            for s in (">&-", "2>&-", "2>/dev/full", "2>&1 | head -1")
+        ),
+    ],
 )
 def test_run_is_stored_whatever_becomes_of_its_streams(tmp_path, streams):
     command = " ".join([sys.executable, "-m pipeline", *RUN, f"output_dir={tmp_path}", streams])

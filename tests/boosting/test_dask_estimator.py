@@ -57,6 +57,7 @@ def arrays(rows):
     return da.from_array(X, chunks=(CHUNK, 2)), da.from_array(y, chunks=CHUNK)
 
 
+@pytest.mark.exhaustive
 def test_rows_left_out_choose_the_rounds_and_the_audit_tells_what_was_gained(cluster, arrays):
     X, y = arrays
     model = Regressor(8, **QUICK).fit(X, y)
@@ -100,6 +101,7 @@ def test_fitted_model_predicts_where_there_is_no_dask(cluster, arrays, rows, tmp
     np.testing.assert_array_equal(np.load(tmp_path / "f.npy"), model.predict(rows[0][:50]))
 
 
+@pytest.mark.exhaustive
 def test_data_frames_and_parquet_folders_give_the_same_fit(cluster, rows, tmp_path):
     dd = pytest.importorskip("dask.dataframe")
     X, y = rows
@@ -183,6 +185,7 @@ def test_fit_leaves_nothing_behind_and_what_a_killed_leader_left_is_removed(clus
     assert all(shards == [] for shards in cluster.run(held).values())
 
 
+@pytest.mark.exhaustive
 def test_workers_that_forget_their_shards_are_given_them_again(cluster, arrays):
     model = Regressor(12, init="mean", early_stopping=False, **QUICK)
     expected = clone(model).fit(*arrays)

@@ -97,6 +97,7 @@ def test_planted_segment_is_found_and_named(planted):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_intervals_of_tested_segments_cover_the_truth():
     population = table(np.random.default_rng(7), 30_000)
     population["prediction"] = np.random.default_rng(8).normal(size=30_000)

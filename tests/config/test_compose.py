@@ -213,7 +213,7 @@ def test_help_lists_every_key_with_what_it_allows_and_every_menu_choice():
         assert re.search(rf"(?m)^  {group} +{', '.join(choices(group))}$", text)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.floats(allow_nan=True, allow_infinity=True))
 def test_eta_is_accepted_exactly_on_the_half_open_unit_interval(eta):
     overrides = [f"boosting.eta={eta!r}"]

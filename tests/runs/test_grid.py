@@ -88,6 +88,7 @@ def test_single_runs_share_the_store_with_the_grid(serial, tmp_path, start, fini
     pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
 
 
+@pytest.mark.exhaustive
 def test_hydra_multirun_with_joblib_gives_the_same_bits(serial, tmp_path, start, finish):
     arguments = [
         *SMALL[3:], "-m", "hydra/launcher=cores", "hydra.launcher.n_jobs=2",
@@ -172,7 +173,14 @@ def test_ctrl_c_ends_within_seconds_and_says_how_to_go_on(tmp_path, start, finis
     assert "Traceback" not in output
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGQUIT])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGINT,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.exhaustive),
+        pytest.param(signal.SIGQUIT, marks=pytest.mark.exhaustive),
+    ],
+)
 def test_stopped_worker_does_not_keep_a_driver_from_ending(
     tmp_path, start, finish, eventually, number
 ):
@@ -345,6 +353,7 @@ def test_grid_applies_other_overrides_to_all_its_runs(tmp_path):
     )
 
 
+@pytest.mark.exhaustive
 def test_command_composes_its_plan_once_and_prepares_each_dataset_once(tmp_path, monkeypatch):
     calls = []
     for where, name in (("config.compose", "compose"), ("datasets.library", "fetch"),

@@ -32,7 +32,13 @@ def plan_of(*overrides):
     return make_plan(load(overrides), overrides)
 
 
-@pytest.mark.parametrize("experiment", KEYS)
+@pytest.mark.parametrize(
+    "experiment",
+    [
+        pytest.param(name, marks=pytest.mark.exhaustive if name.startswith("practice_") else [])
+        for name in KEYS
+    ],
+)
 def test_keys_of_all_runs_are_those_of_stored_runs(experiment, monkeypatch):
     monkeypatch.setattr("pipeline.runs.kinds.corrections.methods.find_spec", lambda name: True)
     runs = plan_of(f"experiment={experiment}").run_ids()

@@ -58,6 +58,7 @@ def test_parity_of_one_dataset_is_measured_and_judged():
     assert re.search(r"held out, 3 splits: [01]\.\d\d times scikit-learn reseeded", done.stdout)
 
 
+@pytest.mark.exhaustive
 def test_snapshot_that_cannot_be_compared_is_said_to_be_unconfirmed():
     # No network: a proxy that is not there refuses at once.
     nowhere = "http://127.0.0.1:9"

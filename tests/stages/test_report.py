@@ -49,6 +49,7 @@ def test_readings_whose_runs_are_stored_have_a_posterior(replication):
     assert table[likelihood.STATEMENTS].isin([0.3333, 0.6667]).all(axis=None)  # one seed
 
 
+@pytest.mark.exhaustive
 def test_runs_stored_without_the_noise_columns_get_them_from_what_they_have(
     smoke, tmp_path, report_plan, two_figures
 ):
@@ -167,6 +168,7 @@ def test_folder_of_a_shipped_experiment_is_for_what_its_file_says(
     assert (report_folder(plan) == plan.store.root) == at_home
 
 
+@pytest.mark.exhaustive
 def test_variations_of_a_strategy_are_curves_of_their_own(tmp_path, report_plan, two_figures):
     lines = ["experiment.datasets=[diabetes]", "experiment.strategies=[unit,relaxed]",
              "experiment.vary={strategy.offset:[2,3]}"]  # fmt: skip

@@ -78,6 +78,7 @@ def test_strategy_from_the_command_line_with_arguments(home):
     assert list(rounds["weight"].dropna())[:2] == [0.7, 1.0]
 
 
+@pytest.mark.exhaustive
 def test_grid_of_ones_own_menus_beside_the_projects_gets_a_report_of_its_own(home, monkeypatch):
     arguments = ["experiment=mine", *QUICK, "experiment.name=mine"]
     done = command(home, "--config-dir", "menus", *arguments)
@@ -156,6 +157,7 @@ def test_lines_of_parallel_jobs_carry_their_runs_name(home):
     assert all(line.startswith(("german/unit/seed=3 ", "german/unit/seed=4 ")) for line in lines)
 
 
+@pytest.mark.exhaustive
 def test_sweep_by_submitit_tells_how_far_it_is(home):
     done = command(home, *QUICK, "-m", "hydra/launcher=slurm_local", "seed=5,6")
     assert done.returncode == 0, done.stderr

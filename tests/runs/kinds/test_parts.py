@@ -90,6 +90,7 @@ def test_grid_of_strategies_has_a_report(planted, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_grid_that_is_killed_has_stored_the_runs_that_ended(
     planted, tmp_path, start, finish, eventually
 ):

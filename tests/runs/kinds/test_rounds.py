@@ -145,6 +145,7 @@ def test_run_that_cannot_be_is_one_sentence_without_a_traceback(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_own_file_under_a_papers_name_is_looked_at_though_the_run_is_stored(tmp_path):
     cli(tmp_path)
     (tmp_path / "g.csv").write_text("credit_amount,x\n" + "1,2\n" * 50)
