@@ -98,7 +98,7 @@ test: setup-dev ## lint, type-check and run the tests; some of them: make test A
 test-all: setup-dev ## the tests that make test leaves out, too
 	$(RUN) -m pytest -n 2 $(ARGS)
 
-simulations: setup-dev ## the audit's simulations in full, of which make test does a third
+simulations: setup-dev ## the sizes of the audit's tests in full, of which make test does a small part
 	SIMULATIONS=full $(RUN) -m pytest -n 2 -rP tests/boosting/test_inspection.py tests/boosting/test_bias_tests.py $(ARGS)
 
 test-quick: setup-dev ## the tests that take no processes and no minutes (about a minute)

@@ -71,23 +71,26 @@ class Oracle(Chapter):
 
     def section(self, context: Context) -> Section | None:
         titles = context.plan.titles
-        runs, reduced, capacity = (
+        full, reduced, capacity = (
             _read(context.results(name) / FILE, titles) for name in (FULL, FEWER_ROWS, CAPACITY)
         )
-        if runs is None or not set(STRATEGIES) <= set(context.evidence.strategies):
+        tables = [t for t in (full, reduced, capacity) if t is not None]
+        if not tables or not set(STRATEGIES) <= set(context.evidence.strategies):
             return None
-        folder, printed = context.folder / "figures", plain(titles)
-        papers = runs if reduced is None else pd.concat([runs, reduced])
-        everything = papers if capacity is None else pd.concat([papers, capacity])
-        judged = factors.judge.judge_all(runs)
-        figures = [self.draw(lambda: factors.draw(runs, printed), folder, FULL)]
+        folder, printed, figures = context.folder / "figures", plain(titles), []
+        if full is not None:
+            figures.append(self.draw(lambda: factors.draw(full, printed), folder, FULL))
         if capacity is not None:
-            judged += factors.judge.judge_all(capacity)
+            everything = pd.concat(tables)
             figures.append(
                 self.draw(lambda: factors.draw_errors(everything, printed), folder, ERRORS)
             )
-        fewer = [] if reduced is None else factors.judge.judge_all(reduced)
-        content = {"fewer": fewer, "table": _shown(factors.summary(papers), titles)}
+        papers = [t for t in (full, reduced) if t is not None]
+        content = {
+            "fewer": [] if reduced is None else factors.judge.judge_all(reduced),
+            "table": _shown(factors.summary(pd.concat(papers)), titles) if papers else None,
+        }
+        judged = [j for t in (full, capacity) if t is not None for j in factors.judge.judge_all(t)]
         return Section(content, judged, figures)
 
 

@@ -211,7 +211,7 @@ def _column(panels: list[Axes], means: pd.DataFrame) -> None:
 def draw_errors(runs: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
     """What is left of the factor over trees per row, and over the oracle's error."""
     means = summary(runs)
-    figure = Figure(figsize=(2.4 * PANEL, 3.4), layout="constrained")
+    figure = Figure(figsize=(8.5, 3.6), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     for colour, (dataset, title) in zip(COLOURS, titles.items(), strict=False):
         some = means[means["dataset"] == dataset]
@@ -223,6 +223,6 @@ def draw_errors(runs: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
         ylabel="(factor − (1 − η)) / η",
         ylim=(-0.05, 1.15),
     )
-    panels[1].set(xlabel="the oracle's relative error in the first round")
+    panels[1].set(xlabel="relative error of the first round")
     legend_below(figure, panels[0])
     return figure
