@@ -38,7 +38,7 @@ from pipeline.boosting.rows import PredictedRows
 
 LEVEL = 0.95
 PRIOR_ROWS = 10.0
-MOST_SKEW = 3.0  # of a mean; beyond it Hall's statistic would not be monotone in the mean
+MOST_SKEW = 3.0  # of a mean; with more, Student's and Hall's intervals need not overlap
 EXACT_CELLS = 300_000  # rows times events up to which the Poisson binomial law is computed
 TAIL = 64  # further events whose probabilities matter for a tail below ``SMALL``
 SMALL = 1e-9

@@ -117,8 +117,8 @@ def audit_predictions(
         some = np.flatnonzero(weight)
         columns, named = ([_taken(c, some) for c in table] for table in (columns, named))
         rows, n = rows.take(some), len(some)
-    if rows.clusters is not None:
-        rows = replace(rows, clusters=cluster_codes(rows.clusters, n))
+        if rows.clusters is not None:  # some may have no rows left
+            rows = replace(rows, clusters=cluster_codes(rows.clusters, n))
     seed = seed_of(random_state)
     assessment = _assess(columns, rows, n_trees, depth, seed)
     least = max(n // 100, 30) if min_rows is None else min_rows

@@ -258,6 +258,8 @@ def _search(
 def _best_segment(
     columns: Sequence[Binned], codes: NDArray[np.uint8], residual: Floats, min_rows: int
 ) -> Segment | None:
+    if not residual.any():
+        return None
     everything = np.arange(len(residual))
     prior = PRIOR_ROWS * float(np.square(residual).mean())
     beam: list[Segment] = [Segment()]

@@ -140,6 +140,41 @@ def test_repeated_rows_in_clusters_are_audited_as_the_rows_themselves():
     assert three.p_value == once.p_value
 
 
+def test_an_event_that_was_said_to_be_impossible_is_evidence_overall_and_in_its_group():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 2)), (np.arange(200) < 40) * 1.0
+    result = audit_predictions(X, y, np.zeros(200), groups={"g": y == 1}, n_trees=5)
+    assert result.p_value == pytest.approx(1 / 1000)
+    assert result.groups["p_value"].min() < 1e-9
+    perfect = audit_predictions(X, np.zeros(200), np.zeros(200), n_trees=5)
+    assert perfect.p_value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("clusters", "message"),
+    [
+        (np.zeros(50), "all rows have the same label"),
+        (np.zeros(3), r"have shape \(3,\) instead of \(50,\)"),
+        (np.zeros((50, 2)), r"have shape \(50, 2\) instead of \(50,\)"),
+    ],
+)
+def test_clusters_that_cannot_be_are_refused_in_a_sentence(clusters, message):
+    rng = np.random.default_rng(0)
+    X, f = rng.normal(size=(50, 2)), rng.normal(size=50)
+    with pytest.raises(ValueError, match=f"clusters: {message}"):
+        audit_predictions(X, f + rng.normal(size=50), f, clusters=clusters)
+
+
+def test_clusters_without_weight_are_not_there():
+    rng = np.random.default_rng(0)
+    X, f, clusters = rng.normal(size=(600, 3)), rng.normal(size=600), np.arange(600) // 4
+    y, kept = f + rng.normal(size=600), np.arange(600) >= 200
+    some = audit_predictions(X, y, f, kept * 1.0, clusters=clusters, n_trees=5)
+    alone = audit_predictions(X[kept], y[kept], f[kept], clusters=clusters[kept], n_trees=5)
+    assert some.p_value == alone.p_value
+    assert some.segments.equals(alone.segments)
+
+
 # --- the simulation study ------------------------------------------------------------------------
 
 

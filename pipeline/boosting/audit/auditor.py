@@ -263,9 +263,12 @@ def is_binary(y: Floats, prediction: Floats) -> bool:
 
 def cluster_codes(clusters: Any, n: int) -> Ints:
     """Return clusters (n,), labels of any kind, as numbers from 0."""
-    codes, _ = pd.factorize(np.asarray(clusters), use_na_sentinel=False)
-    if codes.shape != (n,):
-        raise ValueError(f"clusters: have {len(codes)} rows instead of {n}")
+    labels = np.asarray(clusters)
+    if labels.shape != (n,):
+        raise ValueError(f"clusters: have shape {labels.shape} instead of ({n},)")
+    codes, levels = pd.factorize(labels, use_na_sentinel=False)
+    if len(levels) < 2:
+        raise ValueError("clusters: all rows have the same label; an audit needs two at least")
     return codes.astype(np.int64)
 
 

@@ -103,6 +103,8 @@ def p_value(
     values = drawn or Drawn.mammen(found.residual)
     clusters = None if drawn else found.clusters
     T, Q = _drawn_squares(some, values, clusters, found.sums.shape[1], seed, len(flipped))
+    if squares > 0:
+        T = np.where(Q > 0, T, -1.0)  # a draw without any residual does not reach what has some
     by_values = _rank(T * squares, observed * Q)
     return by_values if drawn else max(by_signs, by_values)
 
