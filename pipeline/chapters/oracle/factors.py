@@ -157,8 +157,8 @@ def _factor_follows_the_error(runs: pd.DataFrame) -> Ruling | None:
         rule="(factor − (1 − η)) / η of all settings, means over seeds, and a monotone curve over "
         "the error of the first round, and another over trees per row. Holds if R² of the first is "
         f"at least {FOLLOWS} and that of the second is not; partly if it is larger. (The error and "
-        "its threshold were chosen on one seed of Diabetes and German Credit, which are not among "
-        "the seeds judged here.)",
+        "its threshold were chosen on seed 0 of Diabetes and German Credit, which is not among the "
+        "seeds judged here.)",
         verdict=grade([by_error >= FOLLOWS > by_trees, by_error > by_trees]),
         measured=f"R² {by_error:.2f} over the error, {by_trees:.2f} over trees per row "
         f"({len(means)} settings).",
