@@ -133,7 +133,7 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     def _default_init(self, seed: int) -> Any:
-        engine = self.engine if self.engine in FORESTS else "exact"
+        engine = self.engine if self.engine in FORESTS else "sklearn"  # needs no compilation
         return paper_forest(seed, engine=engine, n_jobs=self.n_jobs)
 
     def _scores_of(self, init: Any, table: Any) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
@@ -12,8 +13,16 @@ from typing_extensions import override
 from pipeline.boosting import stopping
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.classifier import MulticalibrationBoostingClassifier
+from pipeline.boosting.estimator import PAPER
 from pipeline.boosting.peers.base import Corrected, Method, Sample
 from pipeline.boosting.regressor import MulticalibrationBoostingRegressor
+
+FIXED = {
+    name: PAPER[name]
+    for name in (
+        "feedback", "init_cv", "max_leaf_nodes", "l2_regularization", "early_stopping", "engine",
+    )
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,8 +62,8 @@ class Algorithm(Method):
             max_depth=self.depth,
             learning_rate=self.learning_rate,
             min_samples_leaf=int(leaf),
-            early_stopping=False,
             random_state=seed,
+            **FIXED,
         )
         model.fit(sample.X, sample.y, initial_prediction=sample.f)
 
@@ -69,19 +78,19 @@ class Algorithm(Method):
 class Estimator(Method):
     """Algorithm 1 as this library's estimators run it, with their defaults.
 
-    in_sample : the model was fitted to these rows, so it looks better on them than on others; the
-    number of rounds is then chosen on the validation rows, which the model has not seen. The other
-    options are parameters of the estimators; None is their default.
+    in_sample : the model was fitted to these rows, so it looks better on them than on others; what
+    is kept is then judged on the validation rows, which the model has not seen. The other options
+    are parameters of the estimators; None is their default.
     """
 
     name = "estimator"
+    cost = 3.0
 
-    eta: float | None = None
-    rescaling: str | None = None
+    feedback: str | None = None
     n_trees: int | None = None
-    max_depth: int | None = None
-    min_samples_leaf: int | None = None
-    n_iter_no_change: int | None = None
+    max_leaf_nodes: int | None = None
+    l2_regularization: float | None = None
+    stack: bool | None = None
     in_sample: bool = False
 
     @property
@@ -103,8 +112,9 @@ class Estimator(Method):
                 "y_val": validation.y,
                 "initial_prediction_val": validation.f,
             }
-        model.fit(sample.X, sample.y, initial_prediction=sample.f, **held_out)
-
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "no correction is kept")
+            model.fit(sample.X, sample.y, initial_prediction=sample.f, **held_out)
         return _corrected(model, int(model.best_round_))
 
 
@@ -127,9 +137,8 @@ def _corrected(model: Any, best: int) -> Corrected:
 def estimator_defaults() -> dict[str, Any]:
     """Return the defaults of the estimators that their predictions depend on."""
     known = MulticalibrationBoostingRegressor().get_params()
-    others = {"init", "init_cv", "engine", "n_jobs", "random_state", "verbose"}
-    caution = [stopping.CAUTION, stopping.CAUTION_OF_ONE]
-    return {k: v for k, v in known.items() if k not in others} | {"caution": caution}
+    others = {"init", "init_cv", "n_jobs", "random_state", "verbose"}
+    return {k: v for k, v in known.items() if k not in others} | {"doubt": stopping.DOUBT}
 
 
 def _kind(sample: Sample) -> Any:

@@ -17,6 +17,7 @@ from pipeline.boosting.engines.base import (
     Ensemble,
     Fitter,
     Grower,
+    GrowsTrees,
     TreeSettings,
     draw_sample,
 )
@@ -95,7 +96,7 @@ class ExactGrower(Grower):
 
 
 @dataclass(frozen=True)
-class ExactFitter(Fitter):
+class ExactFitter(Fitter, GrowsTrees):
     """A prepared training matrix, to which every round adds its f."""
 
     layout: Layout
@@ -134,7 +135,8 @@ class ExactEngine(Engine):
     n_threads: int = 1
 
     def __post_init__(self) -> None:
-        """Check the depth."""
+        """Check the settings."""
+        self.settings.check_plain("exact")
         check_depth(self.settings.max_depth)
 
     @override
