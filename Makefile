@@ -77,6 +77,10 @@ practice-settings: setup ## for the same chapter: which settings matter, and wha
 	@$(call install,-e '.[lightgbm$(COMMA)peers]')
 	$(call chapter,practice_settings practice_defaults practice_tuned)
 
+practice-external: setup ## the same on ten tables that nobody tuned on
+	@$(call install,-e '.[lightgbm$(COMMA)peers$(COMMA)external]')
+	$(call chapter,practice_external)
+
 practice-smoke: setup ## the same on three small tables and two seeds, within two minutes
 	@$(call install,-e '.[lightgbm$(COMMA)peers]')
 	$(RUN) -m pipeline experiment=practice_smoke stage=reproduce $(ARGS)
@@ -153,4 +157,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup setup-dev reproduce smoke figures readings tune theory oracle practice practice-settings practice-smoke audit reference check-reference test test-all simulations test-quick lint format table1 verify-data bench large parity attack lock clean
+.PHONY: help setup setup-dev reproduce smoke figures readings tune theory oracle practice practice-settings practice-external practice-smoke audit reference check-reference test test-all simulations test-quick lint format table1 verify-data bench large parity attack lock clean
