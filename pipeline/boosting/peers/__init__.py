@@ -16,7 +16,7 @@ from pipeline.boosting.peers.recalibration import (
     LinearRecalibration,
     Nothing,
 )
-from pipeline.boosting.peers.trees import Histogram, Lightgbm
+from pipeline.boosting.peers.trees import CrossFittedTrees, Histogram, Lightgbm
 
 _ALL: tuple[type[Method], ...] = (
     Nothing,
@@ -24,6 +24,7 @@ _ALL: tuple[type[Method], ...] = (
     IsotonicRecalibration,
     GroupShift,
     Lightgbm,
+    CrossFittedTrees,
     Histogram,
     Algorithm,
     Estimator,

@@ -96,10 +96,14 @@ class Range:
             return cls(0.0, 1.0)
         return cls(float(sample.y.min()), float(sample.y.max()))
 
+    def shares(self, values: Floats) -> Floats:
+        """Map the range to [0, 1], and values outside of it beyond."""
+        width = self.high - self.low
+        return (values - self.low) / (width if width > 0 else 1.0)
+
     def to(self, values: Floats) -> Floats:
         """Map values to [0, 1]; those outside of the range are clipped."""
-        width = self.high - self.low
-        return np.clip((values - self.low) / (width if width > 0 else 1.0), 0.0, 1.0)
+        return np.clip(self.shares(values), 0.0, 1.0)
 
     def back(self, shares: Floats) -> Floats:
         """Map values of [0, 1] back to the range; the inverse of `to`."""
