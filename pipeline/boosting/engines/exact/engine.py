@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +20,13 @@ from pipeline.boosting.engines.base import (
 )
 from pipeline.boosting.engines.exact import kernel
 from pipeline.boosting.engines.exact.columns import Layout, as_float32, prepare
-from pipeline.boosting.engines.exact.structures import Rules, Table, team_for
+from pipeline.boosting.engines.exact.structures import Rules, Table
 from pipeline.boosting.engines.exact.tables import with_f
-from pipeline.boosting.engines.exact.team import Team
 from pipeline.boosting.engines.exact.trees import Trees, find_leaves, predict
 from pipeline.boosting.splitmix import GOLDEN_GAMMA
 
 MAX_DEPTH = 12  # a tree is stored as a complete one, with 2^depth leaves
 LARGEST_RESIDUAL = 1e140  # sums of squares stay finite
-WORTH_A_TEAM = 2**16  # rows from which on several threads are faster than one
 SAMPLES_BYTES = 2**25  # memory for the samples of a batch of trees
 
 _NO_SAMPLES = np.empty((0, 0), np.uint8)
@@ -66,7 +62,6 @@ class ExactGrower(Grower):
     table: Table
     settings: TreeSettings
     seed: int
-    n_threads: int = 1
     grown: list[Trees] = field(default_factory=list)
 
     @override
@@ -75,7 +70,7 @@ class ExactGrower(Grower):
         one = replace(self.settings, n_trees=1, learning_rate=0.0, subsample=1.0)
         seed = self.seed + (len(self.grown) << 32)
         if mass is None:
-            tree = grow(self.table, residual.copy(), one, seed, self.n_threads)
+            tree = grow(self.table, residual.copy(), one, seed)
         else:
             tree = grow_weighted(self.table, residual.copy(), relative(mass), one, seed)
         leaves = np.empty(len(residual), np.intp)
@@ -100,7 +95,6 @@ class ExactFitter(Fitter):
 
     layout: Layout
     settings: TreeSettings
-    n_threads: int = 1
     mass: Floats | None = None
 
     @override
@@ -111,7 +105,7 @@ class ExactFitter(Fitter):
         left = residual - start
         table = with_f(self.layout, f)
         if mass is None and self.settings.subsample == 1.0:
-            trees = grow(table, left, self.settings, seed, self.n_threads)
+            trees = grow(table, left, self.settings, seed)
         else:
             mass = np.ones(n) if mass is None else mass
             trees = grow_weighted(table, left, mass, self.settings, seed)
@@ -120,18 +114,14 @@ class ExactFitter(Fitter):
 
     @override
     def grower(self, f: Floats, seed: int) -> ExactGrower:
-        return ExactGrower(with_f(self.layout, f), self.settings, seed, self.n_threads)
+        return ExactGrower(with_f(self.layout, f), self.settings, seed)
 
 
 @dataclass(frozen=True)
 class ExactEngine(Engine):
-    """``engine="exact"``; ``n_threads`` threads fit a large table, to the same bits.
-
-    (With weights or samples of rows, one thread does.)
-    """
+    """``engine="exact"``."""
 
     settings: TreeSettings
-    n_threads: int = 1
 
     def __post_init__(self) -> None:
         """Check the depth."""
@@ -140,29 +130,15 @@ class ExactEngine(Engine):
     @override
     def bind(self, X: Floats, weights: Floats | None = None) -> ExactFitter:
         mass = None if weights is None else relative(weights)
-        return ExactFitter(prepare(X), self.settings, self.n_threads, mass)
+        return ExactFitter(prepare(X), self.settings, mass)
 
 
-def grow(
-    table: Table, residual: Floats, settings: TreeSettings, seed: int, n_threads: int
-) -> Trees:
+def grow(table: Table, residual: Floats, settings: TreeSettings, seed: int) -> Trees:
     """Fit trees to residual (n,), which becomes what remains of it."""
     n_trees, depth, rate = settings.n_trees, settings.max_depth, settings.learning_rate
-    members: list[Team | None] = [None]
-    if n_threads > 1 and len(residual) >= WORTH_A_TEAM:
-        members = [*team_for(table, n_threads, depth)]
-    filled = [Trees.empty(n_trees, depth) for _ in members]
-
-    rules = rules_of(table, settings)
-
-    def work(member: Team | None, trees: Trees) -> None:
-        kernel.grow_trees(table, residual, trees, depth, rate, np.uint64(seed), rules, member)
-
-    if len(members) == 1:
-        work(members[0], filled[0])
-    else:
-        _run_together([partial(work, *pair) for pair in zip(members, filled, strict=True)])
-    return filled[0]
+    trees, rules = Trees.empty(n_trees, depth), rules_of(table, settings)
+    kernel.grow_trees(table, residual, trees, depth, rate, np.uint64(seed), rules)
+    return trees
 
 
 def grow_weighted(
@@ -196,37 +172,6 @@ def rules_of(table: Table, settings: TreeSettings) -> Rules:
 def relative(weights: Floats) -> Floats:
     """Return weights as masses, which are at most 1."""
     return weights / weights.max()
-
-
-def _run_together(works: Sequence[Callable[[], None]]) -> None:
-    """Run functions that wait for each other, each in a thread.
-
-    None begins before all threads have started: if Ctrl-C or a lack of threads prevents one from
-    starting, no other waits for it.
-    """
-    begin = threading.Event()
-    all_started: list[bool] = []
-    failures: list[Exception] = []
-
-    def run(work: Callable[[], None]) -> None:
-        begin.wait()
-        if all_started:
-            try:
-                work()
-            except Exception as error:
-                failures.append(error)
-
-    threads = [threading.Thread(target=run, args=(work,), daemon=True) for work in works]
-    try:
-        for thread in threads:
-            thread.start()
-        all_started.append(True)
-    finally:
-        begin.set()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
 
 
 def check_depth(max_depth: int) -> None:

@@ -22,7 +22,6 @@ from pipeline.boosting.engines.exact.structures import (
     multiplicity,
     prefetch_row,
 )
-from pipeline.boosting.engines.exact.team import part, wait
 
 
 @njit(**INNER)
@@ -31,12 +30,11 @@ def collect_sums(table, residual, scratch, start, end, packing, n_columns, sums,
 
     With the sums of a ``parent``, ``rest`` is filled with those of its other rows.
     """
-    first, last = part(scratch.team, 0, n_columns)
     first_bin, n_fine, n_numeric = table.first_bin, table.n_fine, table.n_numeric
-    sums[2 * first_bin[first] : 2 * first_bin[last]] = 0.0
+    sums[: 2 * first_bin[n_columns]] = 0.0
     codes, rows, unit, scale = table.codes, scratch.rows, packing.unit, packing.scale
-    fine = range(np.uint64(first), np.uint64(min(last, n_fine)))
-    others = range(np.uint64(max(first, n_fine)), np.uint64(last))
+    fine = range(np.uint64(n_fine))
+    others = range(np.uint64(n_fine), np.uint64(n_columns))
     large, stop = residual.shape[0] > CACHED_ROWS, np.uint64(end)
     for q in range(np.uint64(start), stop):
         i = rows[q]
@@ -51,11 +49,10 @@ def collect_sums(table, residual, scratch, start, end, packing, n_columns, sums,
         for c in others:
             add_pair(sums, np.uint64(codes[i, c]), value, plain)
     _collect_masses(table, scratch, start, end, sums, parent, rest, scratch.masses)
-    _accumulate(sums, first_bin, first, min(last, n_numeric), parent, rest)
+    _accumulate(sums, first_bin, min(n_columns, n_numeric), parent, rest)
     if parent is not None:
-        for at in range(2 * first_bin[max(first, n_numeric)], 2 * first_bin[max(last, n_numeric)]):
+        for at in range(2 * first_bin[n_numeric], 2 * first_bin[n_columns]):
             rest[at] = parent[at] - sums[at]
-    wait(scratch.team)
 
 
 @njit(**INNER)
@@ -80,15 +77,15 @@ def _collect_masses(table, scratch, start, end, sums, parent, rest, masses):
 
 
 @njit(**INNER)
-def _accumulate(sums, first_bin, first, last, parent, rest):
+def _accumulate(sums, first_bin, n_columns, parent, rest):
     """Turn the sums of numeric columns into running sums; the rest is the ``parent``'s minus those.
 
     Each addition of a running sum waits for the one before, so two columns are done side by side.
     """
-    for c in range(first, last, 2):
+    for c in range(0, n_columns, 2):
         a, b = np.uint64(2 * first_bin[c]), np.uint64(2 * first_bin[c + 1])
         a_end, b_end = b, b
-        if c + 1 < last:
+        if c + 1 < n_columns:
             b_end = np.uint64(2 * first_bin[c + 2])
         value_a, weight_a, value_b, weight_b = 0.0, 0.0, 0.0, 0.0
         for _ in range(min(a_end - a, b_end - b) // TWO):
