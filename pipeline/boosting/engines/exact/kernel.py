@@ -36,9 +36,7 @@ from pipeline.boosting.engines.exact.structures import (
     INNER,
     Node,
     Packing,
-    Rules,
     feature_values,
-    new_scratch,
     packing_for,
     packing_unit,
 )
@@ -53,14 +51,12 @@ _NOT_DRAWN = np.uint16(2**16 - 1)  # the label of a row that is in no node
 
 
 @njit(**ENTRY)
-def grow_trees(table, residual, trees, depth, learning_rate, seed, rules):
+def grow_trees(table, residual, trees, learning_rate, seed, scratch):
     """Fit trees to ``residual`` (n,) and fill ``trees``; ``residual`` becomes what remains.
 
     Returns nothing: numba crashes if Ctrl-C comes while it turns results into Python objects.
     """
-    n = residual.shape[0]
-    scratch = new_scratch(table, n, depth, None, None, None, rules)
-    carried = scratch.carried
+    n, carried = residual.shape[0], scratch.carried
     packing = Packing(packing_unit(n), 1.0, 1.0)
     everything = 2 * table.first_bin[table.n_fine] - 2  # f's last bin holds all rows
     fresh = 0.0  # the packed Σ|r| when the bounds were last computed
@@ -78,7 +74,7 @@ def grow_trees(table, residual, trees, depth, learning_rate, seed, rules):
             n_columns = table.n_fine  # the others stay accurate until residuals shrink
             if tree == 0 or largest < SHRUNK * former:
                 n_columns, former = table.codes.shape[1], largest
-            collect_sums(table, residual, scratch, 0, n, packing, n_columns, carried, None, None)
+            _collect_root(table, residual, scratch, n, packing, n_columns)
             fresh = carried[everything + 1] - n * unit
         scratch.drop[:] = 0.0
         scratch.growth[:] = 0.0
@@ -89,7 +85,7 @@ def grow_trees(table, residual, trees, depth, learning_rate, seed, rules):
 
 
 @njit(**ENTRY)
-def grow_forest(table, y, draws, trees, depth, seeds):
+def grow_forest(table, y, draws, trees, seeds, scratch):
     """Fit a tree to ``y`` (n,) on each bootstrap sample and fill ``trees``.
 
     draws : (n_trees, n) how often each row is in each sample;  seeds : (n_trees,) for ties.
@@ -99,9 +95,6 @@ def grow_forest(table, y, draws, trees, depth, seeds):
     """
     n = y.shape[0]
     residual = np.empty(n)
-    rules = Rules(1.0, table.features.shape[0])
-    scratch = new_scratch(table, n, depth, np.empty(n, np.uint8), None, None, rules)
-    n_columns = table.codes.shape[1]
     for tree in range(draws.shape[0]):
         n_rows, n_drawn, total, largest = np.uint64(0), 0, 0.0, 0.0
         for i in range(n):
@@ -115,15 +108,14 @@ def grow_forest(table, y, draws, trees, depth, seeds):
             total += residual[i]
             largest = max(largest, abs(residual[i]))
         packing, end = packing_for(n, largest, 1.0), np.int64(n_rows)
-        root_sums = scratch.carried
-        collect_sums(table, residual, scratch, 0, end, packing, n_columns, root_sums, None, None)
+        _collect_root(table, residual, scratch, end, packing, table.codes.shape[1])
         scratch.random[0] = mix(seeds[tree])
         root = Node(0, 0, 0, end, n_drawn, np.float64(n_drawn), total)
         _grow(table, residual, scratch, packing, root, trees, tree, None)
 
 
 @njit(**ENTRY)
-def grow_weighted(table, residual, weights, samples, trees, depth, learning_rate, seeds, rules):
+def grow_weighted(table, residual, weights, samples, trees, learning_rate, seeds, scratch):
     """Fit trees to rows with ``weights`` (n,), each to a sample of them, and fill ``trees``.
 
     samples : (n_trees, n) how often each row is in each tree's sample; (0, 0) means once.
@@ -134,11 +126,8 @@ def grow_weighted(table, residual, weights, samples, trees, depth, learning_rate
     because those of its splits come from differences, in which rows of little mass would be lost.
     """
     n, n_inner = residual.shape[0], trees.feature.shape[1]
-    weighted, mass = np.empty(n), np.empty(n)
+    weighted, mass = np.empty(n), scratch.mass
     sums_of_leaves, masses_of_leaves = np.empty(n_inner + 1), np.empty(n_inner + 1)
-    masses = 2 * table.first_bin[-1]
-    scratch = new_scratch(table, n, depth, None, mass, masses, rules)
-    n_columns = table.codes.shape[1]
     for tree in range(trees.feature.shape[0]):
         n_rows, total, total_mass, largest, lightest = np.uint64(0), 0.0, 0.0, 0.0, np.inf
         for i in range(n):
@@ -156,8 +145,7 @@ def grow_weighted(table, residual, weights, samples, trees, depth, learning_rate
         if largest == 0.0:
             continue  # nothing to fit
         packing = packing_for(n, largest, lightest)
-        root_sums = scratch.carried
-        collect_sums(table, weighted, scratch, 0, end, packing, n_columns, root_sums, None, None)
+        _collect_root(table, weighted, scratch, end, packing, table.codes.shape[1])
         scratch.random[0] = mix(seeds[tree])
         root = Node(0, 0, 0, end, end, total_mass, total)
         _grow(table, weighted, scratch, packing, root, trees, tree, None)
@@ -174,6 +162,17 @@ def grow_weighted(table, residual, weights, samples, trees, depth, learning_rate
                 trees.value[tree, leaf] = sums_of_leaves[leaf] / masses_of_leaves[leaf]
         for i in range(n):
             residual[i] -= learning_rate * trees.value[tree, leaves[i]]
+
+
+@njit(**INNER)
+def _collect_root(table, residual, scratch, end, packing, n_columns):
+    """Fill ``scratch.carried`` with the sums of the first rows in some columns.
+
+    The root has no parent. What is then written to the first level is not read, and costs less than
+    another compilation of `collect_sums`.
+    """
+    sums, rest, start = scratch.carried, scratch.levels[0], np.int64(0)
+    collect_sums(table, residual, scratch, start, end, packing, n_columns, sums, sums, rest)
 
 
 @njit(**INNER)

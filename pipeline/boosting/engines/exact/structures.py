@@ -11,7 +11,7 @@ masses, s and T sums of m r, and each bin has a third number, its mass; the pack
 rows, and tell which splits leave both sides enough of them.
 
 Optional arguments. An argument that is None or not is known when a function is compiled, so that
-what is not needed costs nothing: draws of rows, masses, a parent node.
+what is not needed costs nothing: draws of rows, masses.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from pipeline.boosting import caching
 from pipeline.boosting.engines.exact.intrinsics import prefetch
 
-ENTRY: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+ENTRY: dict[str, Any] = caching.ENTRY | {"error_model": "numpy"}
 # Inside, numba's reference counting is off: it took a quarter of the time on small tables. Such a
 # function must not allocate, nor return a view of an array unless it is inlined. (A tuple of many
 # arrays is passed field by field, so what is called for every column takes only what it needs.)
-INNER: dict[str, Any] = ENTRY | {"_nrt": False, "cache": False}
-ALLOCATING: dict[str, Any] = ENTRY | {"cache": False}
+INNER: dict[str, Any] = caching.INNER | {"error_model": "numpy", "_nrt": False}
 # Without NaN, infinity and signed zeros to consider, the loops vectorise. Divisions by zero happen,
 # in bins without a legal split, whose result is then replaced by −1.
 FAST = INNER | {"fastmath": {"nnan", "ninf", "nsz", "contract", "reassoc"}}
@@ -169,37 +169,38 @@ class Scratch(NamedTuple):
     carried: NDArray[np.float64]  # the root's sums
     levels: NDArray[np.float64]  # the sums of the nodes on the stack
 
-
-@njit(**ALLOCATING)
-def new_scratch(table, n, depth, draws, mass, masses, rules):
-    """Allocate the working memory of a fit."""
-    n_bins, n_fine_bins = table.first_bin[-1], table.block_start.shape[0]
-    n_sums = 2 * n_bins if masses is None else 3 * n_bins
-    n_features = table.features.shape[0] + (table.f.shape[0] > 0)
-    return Scratch(
-        np.empty(n + 1, np.uint32),
-        np.empty(n + 1, np.uint32),
-        np.zeros(n, np.uint16),
-        draws,
-        mass,
-        masses,
-        rules,
-        np.ones(n_features, np.bool_),
-        np.arange(n_features),
-        np.empty(n + 1, np.uint32),
-        np.empty(n_bins),
-        np.empty(table.first_bin.shape[0] - 1),
-        np.empty(n_fine_bins),
-        np.empty(n_bins),
-        np.empty(n_fine_bins),
-        np.zeros(n_sums),
-        np.empty(2),
-        np.zeros(1, np.uint64),
-        np.empty((depth + 2, 5), np.int64),
-        np.empty((depth + 2, 2)),
-        np.empty(n_sums),
-        np.empty((depth + 1, n_sums)),
-    )
+    @classmethod
+    def create(
+        cls, table: Table, depth: int, rules: Rules, *, drawn: bool = False, weighted: bool = False
+    ) -> Scratch:
+        """Allocate the working memory of a fit, of rows that are ``drawn`` or ``weighted``."""
+        n, n_bins, n_fine_bins = len(table.codes), int(table.first_bin[-1]), len(table.block_start)
+        n_sums = 3 * n_bins if weighted else 2 * n_bins
+        n_features = len(table.features) + (len(table.f) > 0)
+        return cls(
+            rows=np.empty(n + 1, np.uint32),
+            spare=np.empty(n + 1, np.uint32),
+            label=np.zeros(n, np.uint16),
+            draws=np.empty(n, np.uint8) if drawn else None,
+            mass=np.empty(n) if weighted else None,
+            masses=2 * n_bins if weighted else None,
+            rules=rules,
+            tried=np.ones(n_features, np.bool_),
+            shuffled=np.arange(n_features),
+            places=np.empty(n + 1, np.uint32),
+            gain=np.empty(n_bins),
+            column_gain=np.empty(len(table.first_bin) - 1),
+            margin=np.empty(n_fine_bins),
+            drop=np.empty(n_bins),
+            growth=np.empty(n_fine_bins),
+            row_changes=np.zeros(n_sums),
+            steps=np.empty(2),
+            random=np.zeros(1, np.uint64),
+            waiting=np.empty((depth + 2, 5), np.int64),
+            waiting_sums=np.empty((depth + 2, 2)),
+            carried=np.empty(n_sums),
+            levels=np.empty((depth + 1, n_sums)),
+        )
 
 
 @njit(**INNER)

@@ -28,7 +28,7 @@ from pipeline.boosting.engines.exact.structures import (
 def collect_sums(table, residual, scratch, start, end, packing, n_columns, sums, parent, rest):
     """Fill ``sums`` with those of a range of the list of rows, in the first ``n_columns`` columns.
 
-    With the sums of a ``parent``, ``rest`` is filled with those of its other rows.
+    ``rest`` is filled with the sums of the ``parent``'s other rows.
     """
     first_bin, n_fine, n_numeric = table.first_bin, table.n_fine, table.n_numeric
     sums[: 2 * first_bin[n_columns]] = 0.0
@@ -50,9 +50,8 @@ def collect_sums(table, residual, scratch, start, end, packing, n_columns, sums,
             add_pair(sums, np.uint64(codes[i, c]), value, plain)
     _collect_masses(table, scratch, start, end, sums, parent, rest, scratch.masses)
     _accumulate(sums, first_bin, min(n_columns, n_numeric), parent, rest)
-    if parent is not None:
-        for at in range(2 * first_bin[n_numeric], 2 * first_bin[n_columns]):
-            rest[at] = parent[at] - sums[at]
+    for at in range(2 * first_bin[n_numeric], 2 * first_bin[n_columns]):
+        rest[at] = parent[at] - sums[at]
 
 
 @njit(**INNER)
@@ -71,9 +70,8 @@ def _collect_masses(table, scratch, start, end, sums, parent, rest, masses):
             for j in range(np.uint64(first_bin[c]), np.uint64(first_bin[c + 1])):
                 total += sums[first + j]
                 sums[first + j] = total
-        if parent is not None:
-            for j in range(first, first + n_bins):
-                rest[j] = parent[j] - sums[j]
+        for j in range(first, first + n_bins):
+            rest[j] = parent[j] - sums[j]
 
 
 @njit(**INNER)
@@ -109,5 +107,4 @@ def _accumulate_column(sums, start, end, value, weight, parent, rest):
 @njit(**INNER)
 def _write(sums, at, value, weight, parent, rest):
     sums[at], sums[at + ONE] = value, weight
-    if parent is not None:
-        rest[at], rest[at + ONE] = parent[at] - value, parent[at + ONE] - weight
+    rest[at], rest[at + ONE] = parent[at] - value, parent[at + ONE] - weight
