@@ -128,7 +128,7 @@ bench: setup ## speed of the exact engine against scikit-learn, LightGBM and XGB
 	$(RUN) scripts/bench.py rounds
 	$(RUN) scripts/bench.py weights
 	$(RUN) scripts/bench.py forest
-	$(RUN) scripts/bench.py threads
+	$(RUN) scripts/bench.py engines
 	$(RUN) scripts/bench.py growth
 	$(RUN) scripts/bench.py grid
 	$(RUN) scripts/bench.py audit

@@ -8,7 +8,7 @@ from pipeline.boosting.engines.lightgbm import LightgbmEngine, lossless
 from pipeline.boosting.engines.sklearn import SklearnEngine
 
 ENGINES: dict[str, Callable[[TreeSettings, int], Engine]] = {
-    "exact": ExactEngine,
+    "exact": lambda settings, _: ExactEngine(settings),
     "sklearn": lambda settings, _: SklearnEngine(settings),
     "lightgbm": LightgbmEngine,
     "lightgbm_lossless": lossless,
