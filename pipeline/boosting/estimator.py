@@ -85,7 +85,7 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         n_trees: int = 10,
         max_leaf_nodes: int | None = 31,
         max_depth: int | None = None,
-        learning_rate: float = 0.1,
+        learning_rate: float = 0.2,
         min_samples_leaf: int = 20,
         l2_regularization: float = 10.0,
         subsample: float = 1.0,
