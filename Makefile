@@ -69,6 +69,10 @@ theory: setup ## chapter: every theorem as a check, errata and proofs (3 minutes
 oracle: setup ## chapter: what sets the rate of the gaps? 10 to 3,000 trees per round (15 minutes)
 	$(call chapter,oracle oracle_rows oracle_capacity)
 
+feedback: setup ## chapter: does it help to feed predictions back to the trees? (half an hour)
+	@$(call install,-e '.[lightgbm]')
+	$(call chapter,feedback feedback_paper)
+
 practice: setup ## chapter: is correcting a model worth it? 18 methods, 7 situations (an hour)
 	@$(call install,-e '.[lightgbm$(COMMA)peers]')
 	$(call chapter,practice)
@@ -157,4 +161,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup setup-dev reproduce smoke figures readings tune theory oracle practice practice-settings practice-external practice-smoke audit reference check-reference test test-all simulations test-quick lint format table1 verify-data bench large parity attack lock clean
+.PHONY: help setup setup-dev reproduce smoke figures readings tune theory oracle feedback practice practice-settings practice-external practice-smoke audit reference check-reference test test-all simulations test-quick lint format table1 verify-data bench large parity attack lock clean

@@ -97,8 +97,8 @@ class CrossFit:
     """Trajectories that are fitted together, round by round, as `stages` is iterated.
 
     starts : (k, n) f_0 of all rows in each of k trajectories.  fold : (n,) the trajectory that is
-    not fitted to a row, or `NO_FOLD`.  rounds : those of each trajectory so far.  losses : the mean
-    loss of the trajectories' own rows at f_0, f_1, ….
+    not fitted to a row, or `NO_FOLD`.  rounds : those of each trajectory so far.  scores : f_t of
+    each one's own rows.  losses : their mean loss at f_0, f_1, ….
     """
 
     settings: BoostingSettings
@@ -200,8 +200,8 @@ class CrossFit:
         self._record([f[own] for f, own in zip(scores, self._own, strict=True)])
 
     def _record(self, scores: Sequence[Floats]) -> None:
-        """Note the mean loss of the trajectories' own rows."""
-        found = []
+        """Note the scores of the trajectories' own rows, and their mean loss."""
+        self.scores, found = scores, []
         for own, f in zip(self._own, scores, strict=True):
             weights = None if self.rows.weights is None else self.rows.weights[own]
             of_rows = self.settings.loss.of_rows(self.rows.y[own], f)

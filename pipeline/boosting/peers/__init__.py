@@ -3,7 +3,7 @@
 A method is a frozen dataclass of its options with ``fit(sample, validation, seed)``; see `Method`.
 """
 
-from pipeline.boosting.peers.algorithm import Algorithm, Estimator
+from pipeline.boosting.peers.algorithm import Algorithm, Estimator, Feedback
 from pipeline.boosting.peers.auditors import AuditorBoosting
 from pipeline.boosting.peers.base import Corrected, Method, Sample
 from pipeline.boosting.peers.level_sets import LevelSetBoosting
@@ -28,6 +28,7 @@ _ALL: tuple[type[Method], ...] = (
     Histogram,
     Algorithm,
     Estimator,
+    Feedback,
     Mcgrad,
     LevelSetBoosting,
     IterativePatching,

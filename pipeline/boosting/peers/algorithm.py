@@ -12,10 +12,22 @@ from typing_extensions import override
 
 from pipeline.boosting import stopping
 from pipeline.boosting.arrays import Floats
+from pipeline.boosting.audit import Auditor
 from pipeline.boosting.classifier import MulticalibrationBoostingClassifier
+from pipeline.boosting.engines import TreeSettings, make_engine
 from pipeline.boosting.estimator import PAPER
+from pipeline.boosting.folds import fold_numbers
+from pipeline.boosting.losses import LogLoss, Loss, SquaredLoss
 from pipeline.boosting.peers.base import Corrected, Method, Sample
 from pipeline.boosting.regressor import MulticalibrationBoostingRegressor
+from pipeline.boosting.rescaling import Unit
+from pipeline.boosting.rows import TrainingRows
+from pipeline.boosting.trajectories import (
+    FEEDBACK,
+    BoostingSettings,
+    CrossFit,
+    corrected_stages,
+)
 
 FIXED = {
     name: PAPER[name]
@@ -72,6 +84,70 @@ class Algorithm(Method):
             return last
         losses = [validation.loss(f) for f in last.stages(validation)]
         return _corrected(model, int(np.argmin(losses)))
+
+
+@dataclass(frozen=True)
+class Feedback(Method):
+    """Algorithm 1 as trajectories of folds that are averaged, which differ in the trees' feature.
+
+    feedback : the feature, see `pipeline.boosting.trajectories`.  every : the trees of a round,
+    after which the feature is renewed.  total : the trees of a trajectory.  With η = 1 the trees
+    are the same boosting, whatever `every` is, but for the feature.
+    """
+
+    name = "feedback"
+    cost = 8.0
+
+    feedback: str = "in_sample"
+    every: int = 100
+    total: int = 1000
+    eta: float = 1.0
+    depth: int = 3
+    learning_rate: float = 0.05
+    folds: int = 5
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        if self.feedback not in FEEDBACK:
+            raise ValueError(f"feedback={self.feedback}: must be one of {', '.join(FEEDBACK)}")
+
+    @override
+    def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
+        loss: Loss = LogLoss() if sample.binary else SquaredLoss()
+        engine = make_engine("exact", TreeSettings(self.every, self.depth, self.learning_rate))
+        settings = BoostingSettings(loss, engine, self.eta, Unit(), seed, self.feedback)
+        table = TrainingRows(table=sample.X, X=sample.X, labels=sample.y, y=sample.y)
+        fold = fold_numbers(table, self.folds, sample.binary, seed, "folds")
+        if fold is None:
+            raise ValueError(f"folds={self.folds}: {len(sample)} rows are too few")
+        starts, n_rounds = [loss.score(sample.f)] * (int(fold.max()) + 1), self.total // self.every
+        fit = CrossFit(settings, table, sample.X, starts, fold, n_rounds)
+        for _ in fit.stages():
+            pass
+        trajectories = fit.trajectories(n_rounds, 1.0)
+
+        def stages(rows: Sample) -> Iterator[Floats]:
+            return map(loss.response, corrected_stages(trajectories, rows.X, loss.score(rows.f)))
+
+        def predict(rows: Sample) -> Floats:
+            *_, last = stages(rows)
+            return last
+
+        return Corrected(predict, n_rounds, stages, self._training(fit, sample, seed))
+
+    def _training(self, fit: CrossFit, sample: Sample, seed: int) -> dict[str, float]:
+        """Return what the theory bounds: the first trajectory's own rows, last round over first."""
+        own, rounds, loss = fit.fold != 0, fit.rounds[0], fit.settings.loss
+        auditor = Auditor(sample.X[own], seed=seed)
+        before, after = (
+            auditor.error(y=sample.y[own], prediction=loss.response(f))
+            for f in (fit.starts[0][own], fit.scores[0])
+        )
+        return {
+            "loss_train": fit.losses[-1] / fit.losses[0],
+            "gap_train": rounds[-1].gap / (rounds[0].gap or 1.0),
+            "mce_train": after / (before or 1.0),
+        }
 
 
 @dataclass(frozen=True)

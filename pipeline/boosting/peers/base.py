@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -44,12 +44,14 @@ class Corrected:
 
     predict : returns the corrected predictions of rows; it does not use their y.  rounds : the
     number of rounds that it uses.  stages : yields the predictions after each round, from round 0
-    on; None if the method has no rounds.
+    on; None if the method has no rounds.  training : what is known of the rows that it was fitted
+    to, by name.
     """
 
     predict: Callable[[Sample], Floats]
     rounds: int
     stages: Callable[[Sample], Iterator[Floats]] | None = None
+    training: Mapping[str, float] = field(default_factory=dict)
 
 
 class Method(Protocol):
