@@ -77,9 +77,9 @@ practice: setup ## chapter: is correcting a model worth it? 18 methods, 7 situat
 	@$(call install,-e '.[lightgbm$(COMMA)peers]')
 	$(call chapter,practice)
 
-practice-settings: setup ## for the same chapter: which settings matter, and what tuning brings
-	@$(call install,-e '.[lightgbm$(COMMA)peers]')
-	$(call chapter,practice_settings practice_defaults practice_tuned)
+practice-defaults: setup ## for the same chapter: how defaults were chosen, and what tuning brings
+	@$(call install,-e '.[lightgbm$(COMMA)peers$(COMMA)external]')
+	$(call chapter,practice_defaults practice_tuned)
 
 practice-external: setup ## the same on ten tables that nobody tuned on
 	@$(call install,-e '.[lightgbm$(COMMA)peers$(COMMA)external]')
@@ -161,4 +161,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup setup-dev reproduce smoke figures readings tune theory oracle feedback practice practice-settings practice-external practice-smoke audit reference check-reference test test-all simulations test-quick lint format table1 verify-data bench large parity attack lock clean
+.PHONY: help setup setup-dev reproduce smoke figures readings tune theory oracle feedback practice practice-defaults practice-external practice-smoke audit reference check-reference test test-all simulations test-quick lint format table1 verify-data bench large parity attack lock clean

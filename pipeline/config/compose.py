@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -108,13 +107,8 @@ def varied(config: Config) -> list[Config]:
     Each is validated anew, as if its values had been on the command line.
     """
     axes = {key: values for key, values in config.experiment.further.items() if _has(config, key)}
-    combinations = list(itertools.product(*axes.values()))
-    most = config.experiment.sample
-    if most is not None and most < len(combinations):  # always the same ones, in their order
-        drawn = sorted(random.Random(0).sample(range(len(combinations)), most))
-        combinations = [combinations[k] for k in drawn]
     variants = []
-    for values in combinations:
+    for values in itertools.product(*axes.values()):
         raw = config.model_dump()
         for key, value in zip(axes, values, strict=True):
             _set(raw, key, value)

@@ -41,7 +41,7 @@ Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Seeds = Annotated[tuple[Seed, ...], Field(strict=False)]
 Reading = Literal["leaf_indicators", "random_leaf_values", "fitted_leaf_values"]
 Readings = Annotated[tuple[Reading, ...], Field(strict=False)]
-Values = Annotated[tuple[int | float | str, ...], Field(strict=False, min_length=1)]
+Values = Annotated[tuple[bool | int | float | str, ...], Field(strict=False, min_length=1)]
 Plain = bool | int | float | str
 Folder = Annotated[str, AfterValidator(lambda path: str(Path(path).expanduser()))]
 # What experiment.vary may name: what is not an axis of its own, and no path, place or stage.
@@ -467,9 +467,6 @@ class Experiment(Section):
         "null, or further axes of a grid, such as {boosting.trees:[10,100]}; keys of boosting, "
         "strategy, initial, audit.trees, audit.depth, dataset.test_size, dataset.target_scaling or "
         "method.options"
-    )
-    sample: int | None = says(
-        "how many combinations of experiment.vary are drawn at random, or null for all", ge=1
     )
 
     @model_validator(mode="after")

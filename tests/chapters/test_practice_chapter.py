@@ -2,7 +2,6 @@
 
 from types import SimpleNamespace
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -61,17 +60,6 @@ def test_a_grid_leaves_a_table_and_says_who_is_best(tmp_path, capsys):
     assert shift["change"] < 0  # outcomes of the group had moved
 
 
-def test_variations_are_drawn_at_random_but_always_the_same(tmp_path):
-    lines = ["experiment=practice_settings"]
-    one, other = (make_plan(load(lines), lines) for _ in range(2))
-    assert [c.method.options for c in one.configs] == [c.method.options for c in other.configs]
-    per_case = len(one.configs) // (len(one.datasets) * 5)
-    assert per_case == 40
-    options = pd.DataFrame([dict(c.method.options) for c in one.configs]).drop_duplicates()
-    assert len(options) == 40
-    assert set(options["trees"]) == {5, 20, 100}
-
-
 def labels_of(runs, **methods):
     return tables.Labels(
         {d: d.title() for d in runs["dataset"].unique()},
@@ -81,27 +69,11 @@ def labels_of(runs, **methods):
     )
 
 
-def settings_runs():
-    rng = np.random.default_rng(0)
-    rows = []
-    for situation in ("forest", "forest_oof", "boosted"):
-        for seed in range(2):
-            for k in range(24):
-                options = {"eta": [0.1, 0.5][k % 2], "trees": [5, 20, 100][k % 3],
-                           "depth": [2, 3][k // 2 % 2], "leaf": [1, 20][k // 4 % 2],
-                           "rescaling": ["unit", "adaptive"][k // 8 % 2]}  # fmt: skip
-                for rule in ("own", "start", "oracle", "last", "validated", "cautious"):
-                    rows.append({"situation": situation, "seed": seed, "rule": rule,
-                                 "loss": 1 + 0.1 * rng.random(), **options})  # fmt: skip
-    return pd.DataFrame(rows).assign(dataset="small", method="unit_stopped")
-
-
 def defaults_runs():
     rows = []
-    for eta in (0.25, 0.5):
-        for rule, loss in (("start", 1.0), ("own", 0.9 + 0.01 * eta)):
-            rows.append({"eta": eta, "n_trees": 20, "max_depth": 3, "n_iter_no_change": 3,
-                         "rule": rule, "loss": loss})  # fmt: skip
+    for feedback, last in (("honest", 0.9), ("in_sample", 0.95)):
+        for rule, loss in (("start", 1.0), ("own", last)):
+            rows.append({"feedback": feedback, "stack": True, "rule": rule, "loss": loss})
     frame = pd.DataFrame(rows)
     return frame.assign(dataset="small", situation="forest", method="ours", seed=0)
 
@@ -120,7 +92,7 @@ def beside(tmp_path_factory, practice_runs):
     parts = {
         "practice": practice_runs,
         "practice_tuned": tuned,
-        "practice_settings": completed(settings_runs(), practice_runs),
+        "practice_external": practice_runs,
         "practice_defaults": completed(defaults_runs(), practice_runs),
     }
     for name, runs in parts.items():
@@ -132,17 +104,20 @@ def beside(tmp_path_factory, practice_runs):
 def test_the_chapter_shows_findings_tables_and_figures(beside, tmp_path):
     section = section_of(beside, tmp_path)
     chapter = section.content
-    assert [j.id for j in section.judgements] == [f"P{k}" for k in range(1, 9)]
+    judged = [j.id for j in section.judgements]
+    assert judged == ["P1", "P2", "P3", "P4", "P5", "P6a", "P6b", "P7", "P8"]
+    assert [j.id for j in chapter["external"]["judged"]] == judged
     assert chapter["n_cells"] == 12
     assert chapter["failed"] == 0
     methods = chapter["methods"].set_index("Method")
     assert methods.index[0] == "residual"  # the best, as was planted
-    assert chapter["settings"]["chosen"].startswith("eta = 0.25")
-    assert chapter["settings"]["kept"]
+    assert chapter["defaults"]["chosen"] == "feedback = honest, stack = True"
+    assert chapter["defaults"]["kept"]
+    assert chapter["defaults"]["tried"]["mean change"].tolist() == ["−10.0 %", "−5.0 %"]
     ((name, before, after, _),) = chapter["tuned"]["table"].itertuples(index=False)
     assert name == "ours_tuned"
     assert before == after == f"{methods.loc['ours <b>', 'Mean change, %']} %"
-    for name in ("practice", "practice_ranks", "practice_settings"):
+    for name in ("practice", "practice_ranks"):
         assert (tmp_path / "figures" / f"{name}.png").stat().st_size > 5000
     assert (tmp_path / CHANGES_FILE).exists()
 

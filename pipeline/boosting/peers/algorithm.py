@@ -166,6 +166,7 @@ class Estimator(Method):
     n_trees: int | None = None
     max_leaf_nodes: int | None = None
     l2_regularization: float | None = None
+    learning_rate: float | None = None
     stack: bool | None = None
     in_sample: bool = False
 

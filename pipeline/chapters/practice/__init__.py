@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from pipeline.analysis.style import plain
@@ -18,6 +17,7 @@ from pipeline.chapters.practice import table as tables
 from pipeline.chapters.practice.effects import (
     BASE,
     BEST_ROUND,
+    CELL,
     by_situation,
     changes,
     mean_change,
@@ -29,14 +29,14 @@ from pipeline.chapters.practice.effects import (
 from pipeline.chapters.practice.findings import Compared, finding
 from pipeline.report.place import report_folder
 from pipeline.report.render import percent
-from pipeline.runs.kinds.corrections.run import CAUTIOUS, LAST, ORACLE
+from pipeline.runs.kinds.corrections.run import ORACLE
 from pipeline.runs.plan import Plan
 
 log = logging.getLogger("pipeline")
 
 # The experiments that the chapter is made from.
-NAME, TUNED = "practice", "practice_tuned"
-SETTINGS, DEFAULTS = "practice_settings", "practice_defaults"
+NAME, EXTERNAL, TUNED = "practice", "practice_external", "practice_tuned"
+DEFAULTS = "practice_defaults"
 CHANGES_FILE = "practice_changes.csv"
 
 Found = tuple[pd.DataFrame, tables.Labels]
@@ -49,10 +49,10 @@ class Practice(Chapter):
     order = 70
     curated = {
         f"paper/{CHANGES_FILE}": CHANGES_FILE,
-        **{f"{e}/{tables.FILE}": f"{e}.parquet" for e in (NAME, TUNED, SETTINGS, DEFAULTS)},
+        **{f"{e}/{tables.FILE}": f"{e}.parquet" for e in (NAME, EXTERNAL, TUNED, DEFAULTS)},
         **{
             f"paper/figures/{name}.{kind}": f"figures/{name}.{kind}"
-            for name in (figures.EFFECTS, figures.RANKS, figures.SETTINGS)
+            for name in (figures.EFFECTS, figures.RANKS)
             for kind in ("png", "pdf")
         },
     }
@@ -72,10 +72,10 @@ class Practice(Chapter):
         if found is None or not _is_whole(found[0]):
             return None
         runs, labels = found
-        others = {name: _read(context.results(name)) for name in (TUNED, SETTINGS, DEFAULTS)}
-        defaults = others[DEFAULTS]
-        chosen_on = [] if defaults is None else list(defaults[0]["dataset"].drop_duplicates())
-        compared = Compared.of(runs, [str(name) for name in chosen_on], labels.tables)
+        external, tuned, defaults = (
+            _read(context.results(name)) for name in (EXTERNAL, TUNED, DEFAULTS)
+        )
+        compared = Compared.of(runs)
         changed, names, folder = compared.changed, _names(labels), context.folder / "figures"
         ranked = changed[~changed["method"].str.endswith(BEST_ROUND)]
         printed, situations = plain(names), plain(labels.situations)
@@ -96,50 +96,11 @@ class Practice(Chapter):
             "methods": _methods(runs, changed, names),
             "datasets": [_dataset(changed, runs, labels, d) for d in labels.datasets],
             "paper": _papers_forest(changed, runs, labels),
-            "settings": self._settings(others[SETTINGS], defaults, folder),
-            "tuned": _tuned(others[TUNED], runs),
+            "external": _external(external),
+            "defaults": _defaults(defaults),
+            "tuned": _tuned(tuned, runs),
         }
         return Section(content, finding.judge_all(compared), drawn)
-
-    def _settings(
-        self, found: Found | None, defaults: Found | None, folder: Path
-    ) -> dict[str, Any] | None:
-        """What the study of settings shows.
-
-        ends : the change of the loss by how rounds end.  spread : by how much the levels of other
-        settings differ in rounds that are stopped.  own_rows : the loss by where predictions of the
-        model's own rows come from, against in-sample ones.  pairs : interactions that count.
-        chosen : the defaults that the rule chose; ``kept`` if the estimators have them.
-        """
-        if found is None or defaults is None:
-            return None
-        runs, labels = found
-        measured = settings.ratios(runs)
-        ends = measured.groupby("rule")["log"].mean()
-        pairs = settings.effects(measured).interactions.head(4)
-        tried, ours = settings.candidates(defaults[0]), estimator_defaults()
-        best = settings.chosen(tried)
-        return {
-            "figure": self.draw(
-                lambda: figures.draw_settings(measured, settings.FACTORS), folder, figures.SETTINGS
-            ),
-            "ends": "; ".join(
-                f"{title} {percent(float(np.expm1(ends[rule])))}"
-                for rule, title in settings.ENDS.items()
-            ),
-            "spread": _spread(measured.loc[measured["rule"] != LAST]),
-            "own_rows": _own_rows(measured.loc[measured["rule"] == CAUTIOUS], labels),
-            "pairs": ", ".join(
-                f"{settings.TITLES[str(r['first'])]} × {settings.TITLES[str(r['second'])]} "
-                f"({float(r['share']):.0%})"
-                for _, r in pairs.iterrows()
-            ),
-            "n_runs": len(runs) // runs["rule"].nunique(),
-            "tried": _tried(tried),
-            "chosen": ", ".join(f"{name} = {value:g}" for name, value in best.items()),
-            "kept": all(ours[name] == value for name, value in best.items()),
-            "chosen_on": ", ".join(defaults[1].datasets.values()),
-        }
 
 
 CHAPTER = Practice()
@@ -147,10 +108,9 @@ CHAPTER = Practice()
 
 def _summary(plan: Plan, runs: pd.DataFrame) -> str:
     """For a terminal: the defaults that were tried, or methods by what they gain."""
-    if set(settings.OPTIONS) <= set(runs.columns):
-        tried = settings.candidates(runs)
-        table = tried.to_string(index=False, float_format=lambda v: f"{v:.4g}")
-        return f"{table}\nchosen: {settings.chosen(tried)}\n"
+    options = [name for name in estimator_defaults() if name in runs]
+    if options:
+        return f"{settings.candidates(runs, options).to_string(index=False)}\n"
     if plan.config.experiment.further or BASE not in set(runs["method"]):
         return ""
     labels = tables.Labels.of(plan).methods
@@ -214,8 +174,8 @@ def _methods(runs: pd.DataFrame, changed: pd.DataFrame, names: Mapping[str, str]
                 "Method": names.get(name, name) + (f" ({row.failed} failed)" if row.failed else ""),
                 "Mean change, %": percent(row.change).removesuffix(" %"),
                 "Worst cell, %": percent(row.worst).removesuffix(" %"),
-                "Surely better": f"{row.helped:.0%}",
-                "Surely worse": f"{row.harmed:.0%}",
+                "Better": f"{row.helped:.0%}",
+                "Worse": f"{row.harmed:.0%}",
                 "MCE² left": f"{more['mce']:.2f}",
                 "Calibration² left": f"{more['calibration']:.2f}",
                 "Miscalibrated": f"{more['significant']:.0%}",
@@ -277,34 +237,40 @@ def _papers_forest(
     return pd.DataFrame(rows)
 
 
-def _tried(tried: pd.DataFrame) -> pd.DataFrame:
-    """The defaults that were tried, as people read them."""
-    heads = {"eta": "η", "n_trees": "Trees", "max_depth": "Depth", "n_iter_no_change": "Patience"}
-    shown = tried[list(heads)].map("{:g}".format).rename(columns=heads)
-    return shown.assign(
-        **{"Mean change": tried["mean"].map(percent), "Worst cell": tried["worst"].map(percent)}
-    )
-
-
-def _spread(stopped: pd.DataFrame) -> str:
-    """By how much the levels of each setting differ, the largest first."""
-    levels = settings.effects(stopped).levels
-    ranges = {
-        str(factor): 100 * float(np.ptp(np.expm1(part["effect"].to_numpy(float))))
-        for factor, part in levels.groupby("factor", sort=False)
+def _external(found: Found | None) -> dict[str, Any] | None:
+    """The same comparison on tables that took no part in any choice."""
+    if found is None or not _is_whole(found[0]):
+        return None
+    runs, labels = found
+    compared = Compared.of(runs)
+    return {
+        "n_cells": len(runs[CELL].drop_duplicates()),
+        "n_seeds": runs["seed"].nunique(),
+        "methods": _methods(runs, compared.changed, _names(labels)),
+        "judged": finding.judge_all(compared),
+        "datasets": [_dataset(compared.changed, runs, labels, d) for d in labels.datasets],
     }
-    ordered = sorted(ranges.items(), key=lambda item: -item[1])
-    return ", ".join(f"{settings.TITLES[name]} {value:.1f}" for name, value in ordered)
 
 
-def _own_rows(stopped: pd.DataFrame, labels: tables.Labels) -> str:
-    """Where the predictions of a forest's own rows come from, against in-sample ones."""
-    first, *others = [s for s in labels.situations if s.startswith("forest")]
-    means = stopped.groupby(["situation", "dataset"])["log"].mean()
-    return ", ".join(
-        f"{labels.situations[name]} {percent(float(np.expm1((means[name] - means[first]).mean())))}"
-        for name in others
-    )
+def _defaults(found: Found | None) -> dict[str, Any] | None:
+    """The defaults that were tried on development tables, and what the rule chose of them."""
+    if found is None:
+        return None
+    runs, labels = found
+    options = [name for name in estimator_defaults() if name in runs]
+    tried = settings.candidates(runs, options)
+    best = settings.chosen(tried, options)
+    ours = estimator_defaults()
+    return {
+        "tried": tried[options].assign(
+            **{"mean change": tried["mean"].map(percent), "worst cell": tried["worst"].map(percent)}
+        ),
+        "chosen": ", ".join(f"{name} = {value}" for name, value in best.items()),
+        "kept": all(ours[name] == value for name, value in best.items()),
+        "tables": ", ".join(labels.datasets.values()),
+        "seeds": ", ".join(str(seed) for seed in sorted(runs["seed"].unique())),
+        "no_harm": f"{settings.NO_HARM:.1%}",
+    }
 
 
 def _tuned(found: Found | None, runs: pd.DataFrame) -> dict[str, Any] | None:

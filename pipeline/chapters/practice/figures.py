@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,13 +10,11 @@ import pandas as pd
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
-from pipeline.analysis.style import BLUE, GREEN, ORANGE, RED
-from pipeline.chapters.practice import settings
+from pipeline.analysis.style import BLUE, GREEN, ORANGE
 from pipeline.chapters.practice.effects import by_situation, overall, ranks
 from pipeline.report.render import percent
-from pipeline.runs.kinds.corrections.run import LAST
 
-EFFECTS, RANKS, SETTINGS = "practice", "practice_ranks", "practice_settings"
+EFFECTS, RANKS = "practice", "practice_ranks"
 CLIPPED = 0.5  # changes beyond this have the same colour
 
 
@@ -69,26 +67,6 @@ def draw_ranks(changed: pd.DataFrame, methods: Mapping[str, str]) -> Figure:
     axes.set_yticks(places, [methods.get(str(m), str(m)) for m in means.index], fontsize=8.5)
     axes.set(xlabel="mean rank of the mean test loss (1 is best)", xlim=(1, len(means) + 0.5))
     axes.grid(axis="y", visible=False)
-    return figure
-
-
-def draw_settings(runs: pd.DataFrame, factors: Sequence[str]) -> Figure:
-    """Each factor's effect on the test loss, stopped rounds apart from twenty."""
-    twenty = runs["rule"] == LAST
-    wanted = [f for f in factors if f != "rule"]
-    figure = Figure(figsize=(2.0 * len(wanted), 4.4), layout="constrained")
-    axes = figure.subplots(2, len(wanted), sharey="row")
-    parts: Sequence[tuple[str, pd.DataFrame, str, Sequence[str]]] = (
-        ("after 20 rounds", runs.loc[twenty], RED, wanted),
-        ("stopped", runs.loc[~twenty], BLUE, ["rule", *wanted]),
-    )
-    for row, (title, part, colour, used) in enumerate(parts):
-        levels = settings.effects(part, used).levels
-        for column, factor in enumerate(wanted):
-            _draw_factor(axes[row, column], levels[levels["factor"] == factor], colour)
-            if row == 0:
-                axes[row, column].set_title(settings.TITLES[factor])
-        axes[row, 0].set_ylabel(f"{title}:\nchange of the test loss, %")
     return figure
 
 

@@ -58,13 +58,10 @@ def _made(config: schema.Method, options: Mapping[str, object], in_sample: bool)
 
 @dataclass(frozen=True)
 class Correction:
-    """A fitted method, the options that it was given or that were chosen, and whether validation
-    rows were kept apart.
-    """
+    """A fitted method, and the options that it was given or that were chosen."""
 
     fitted: Corrected
     options: Mapping[str, object]
-    validated: bool
 
 
 def correct(config: schema.Config, case: Case) -> Correction:
@@ -78,4 +75,4 @@ def correct(config: schema.Config, case: Case) -> Correction:
     method, options = methods[chosen], list(_combinations(config.method))[chosen]
     sample = case.correct if method.validates else case.correct + case.validation
     fitted = method.fit(sample, case.validation, config.seed)
-    return Correction(fitted, options, method.validates)
+    return Correction(fitted, options)

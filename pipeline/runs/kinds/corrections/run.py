@@ -19,15 +19,13 @@ from pipeline.config.schema import Config
 from pipeline.datasets.design import Design
 from pipeline.errors import UserError
 from pipeline.runs.kinds.base import Run, record_of
-from pipeline.runs.kinds.corrections.cases import Case, make_case
+from pipeline.runs.kinds.corrections.cases import make_case
 from pipeline.runs.kinds.corrections.measures import NUMBERS, Measures
-from pipeline.runs.kinds.corrections.methods import Correction, correct
+from pipeline.runs.kinds.corrections.methods import correct
 
 OWN = "own"  # what the method itself ends with
 ORACLE = "oracle"  # its round with the smallest test loss, which nobody can know
-# Other ways to end the same rounds: before the first, after the last, by the loss on validation
-# rows, and by that if it is better than the start's by more than a standard error.
-START, LAST, VALIDATED, CAUTIOUS = "start", "last", "validated", "cautious"
+START = "start"  # the model as it is
 
 
 class Ground:
@@ -52,7 +50,7 @@ def run(config: Config, ground: Ground) -> Run:
             "peak_mb": meter.peak(),
             **correction.fitted.training,
         }
-        rows = list(_rows(correction, own, ground, spent))
+        rows = list(_rows(correction.fitted, own, ground, spent))
         options = dict(correction.options)
     except (UserError, ImportError, MemoryError, OSError):
         raise  # of where it runs, not of the method
@@ -78,10 +76,10 @@ def run(config: Config, ground: Ground) -> Run:
 
 
 def _rows(
-    correction: Correction, own: Floats, ground: Ground, spent: dict[str, float]
+    fitted: Corrected, own: Floats, ground: Ground, spent: dict[str, float]
 ) -> Iterator[dict[str, Any]]:
-    """A row for the method's own end and, where it has rounds, for other ways to end them."""
-    case, fitted = ground.case, correction.fitted
+    """A row for the method's own end and, where it has rounds, for its best round and its start."""
+    case = ground.case
     if not np.isfinite(own).all():
         raise ValueError("predicts NaN or infinity")
     measured = {fitted.rounds: ground.measures.of(own)}
@@ -89,24 +87,11 @@ def _rows(
     if fitted.stages is None:
         return
     stages = list(fitted.stages(case.test))
-    for rule, t in _ends(fitted, correction.validated, case, stages).items():
+    best = int(np.argmin([case.test.loss(f) for f in stages]))
+    for rule, t in {ORACLE: best, START: 0}.items():
         if t not in measured:
             measured[t] = ground.measures.of(stages[t], segments=rule == ORACLE)
         yield {"rule": rule, "rounds": t, **measured[t], **spent}
-
-
-def _ends(fitted: Corrected, validated: bool, case: Case, stages: list[Floats]) -> dict[str, int]:
-    """The round at which each rule ends."""
-    ends = {ORACLE: int(np.argmin([case.test.loss(f) for f in stages])), START: 0}
-    if not validated or fitted.stages is None:
-        return ends
-    looked_at = list(fitted.stages(case.validation))
-    losses = [case.validation.losses(f) for f in looked_at]
-    best = int(np.argmin([loss.mean() for loss in losses]))
-    gain = losses[0] - losses[best]
-    sure = gain.mean() > gain.std() / np.sqrt(len(gain))
-    later = {LAST: len(stages) - 1, VALIDATED: best, CAUTIOUS: best if sure else 0}
-    return ends | later
 
 
 class _Memory:
