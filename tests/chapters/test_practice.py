@@ -143,7 +143,7 @@ def test_without_small_tables_nothing_is_said_of_them(runs):
 
 def test_methods_that_were_not_run_have_no_statement(runs):
     some = runs[~runs["method"].isin(["mcgrad", "patching"])]
-    assert set(verdicts(some)) == {"P1", "P2", "P3", "P4", "P5", "P8"}
+    assert set(verdicts(some)) == {"P1", "P2", "P3", "P4", "P5", "P6b", "P8"}
 
 
 def test_defaults_are_the_best_that_cost_no_cell_much():

@@ -27,14 +27,7 @@ SMALL = 2000  # rows to correct on, at most
 ROUNDS = ("unit", "relaxed", "adaptive")
 HARM = 0.005  # of the mean test loss
 WEAK, FEW = "weak model, many rows", "few rows"
-OTHERS = (
-    "level_sets",
-    "level_sets_plain",
-    "patching",
-    "auditor_ridge",
-    "auditor_tree",
-    "auditor_buckets",
-)
+OTHERS = ("level_sets", "patching", "auditor_ridge", "auditor_tree")
 
 
 @dataclass(frozen=True)
