@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import cache
 
 import pytest
 from hypothesis import settings
@@ -45,8 +46,13 @@ SLOW_FIXTURES = {
     "smoke",
     "replication",
 }
-# What takes long to make is made by one of the processes (--dist loadgroup).
-MADE_ONCE = {"study", "smoke", "replication"}
+# What takes long to make is made by one of the processes (--dist loadgroup): fixture and group.
+MADE_ONCE = {
+    "study": "made once",
+    "smoke": "made once",
+    "replication": "made once",
+    "cluster": "dask",
+}
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
@@ -54,8 +60,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if SLOW_FIXTURES & set(item.fixturenames):
             item.add_marker(pytest.mark.slow)
-        if MADE_ONCE & set(item.fixturenames):
-            item.add_marker(pytest.mark.xdist_group("made once"))
+        for group in {MADE_ONCE[name] for name in MADE_ONCE.keys() & set(item.fixturenames)}:
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")
@@ -71,7 +77,7 @@ def dataset():
     """``dataset(name, *overrides)``: a dataset's config."""
     from pipeline.config.compose import load
 
-    return lambda name, *overrides: load([f"dataset={name}", *overrides]).dataset
+    return cache(lambda name, *overrides: load([f"dataset={name}", *overrides]).dataset)
 
 
 @pytest.fixture(scope="session")
@@ -310,9 +316,28 @@ def eventually():
     return eventually_
 
 
+@pytest.fixture(scope="session")
+def cluster():
+    """A client of two Dask workers, which are replaced when they are killed."""
+    import dask
+    from distributed import Client, LocalCluster
+    from distributed.utils import get_mp_context
+
+    # Workers are forked from a process that has imported what they need.
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        get_mp_context().set_forkserver_preload(["distributed", "pipeline.runs.workers.dask"])
+        with (
+            LocalCluster(
+                n_workers=2, threads_per_worker=1, memory_limit="2GiB", dashboard_address=None
+            ) as processes,
+            Client(processes) as client,
+        ):
+            yield client
+
+
 @pytest.fixture
 def dask_cluster(tmp_path, eventually):
-    """The address of a Dask scheduler on loopback, and its two worker processes."""
+    """The address of a Dask scheduler on loopback, and its two workers: four real processes."""
     started = []
 
     def launch(module, *arguments):

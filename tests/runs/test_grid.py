@@ -407,12 +407,32 @@ def test_last_line_of_a_grid_has_all_runs_done_and_no_time_left(monkeypatch, str
 
 
 def test_dask_cluster_gives_the_same_bits_though_a_worker_is_killed_midway(
-    serial, tmp_path, dask_cluster, start, finish, eventually
+    serial, tmp_path, cluster, eventually
+):
+    def kill():
+        eventually(lambda: stored(tmp_path))
+        os.kill(min(workers.values()), signal.SIGKILL)
+
+    workers = cluster.run(os.getpid)
+    killer = threading.Thread(target=kill)
+    killer.start()
+    address = cluster.scheduler.address
+    computed = run_here(tmp_path, "grid.backend=dask", f"grid.scheduler='{address}'").computed
+    killer.join()
+    assert computed == TOTAL
+    pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
+    cluster.wait_for_workers(2, timeout=60)
+
+
+@pytest.mark.exhaustive
+def test_driver_and_workers_of_a_cluster_that_are_processes_of_their_own_give_the_same_bits(
+    serial, tmp_path, dask_cluster, start_process, finish, eventually
 ):
     address, workers = dask_cluster
-    process = start(tmp_path / "out", *SMALL, "grid.backend=dask", f"grid.scheduler='{address}'")
+    cluster = ["grid.backend=dask", f"grid.scheduler='{address}'"]
+    process = start_process(tmp_path / "out", *SMALL, *cluster)
     eventually(lambda: stored(tmp_path / "out"))
-    workers[0].send_signal(signal.SIGKILL)
+    workers[0].kill()
     code, output = finish(process)
     assert code == 0, output
     pd.testing.assert_frame_equal(frame(tmp_path / "out"), frame(serial), check_exact=True)
