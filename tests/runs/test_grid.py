@@ -88,6 +88,15 @@ def test_single_runs_share_the_store_with_the_grid(serial, tmp_path, start, fini
     pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
 
 
+def test_hydra_multirun_gives_the_same_bits(serial, tmp_path, start, finish):
+    sweep = ["-m", "experiment.name=smoke", "dataset=german", "strategy=unit,adaptive", "seed=0,1"]
+    code, output = finish(start(tmp_path, *SMALL[3:], *sweep))
+    assert code == 0, output
+    both = frame(serial).query("dataset == 'german' and strategy != 'relaxed'")
+    both = both.reset_index(drop=True)
+    pd.testing.assert_frame_equal(frame(tmp_path), both, check_exact=True)
+
+
 @pytest.mark.exhaustive
 def test_hydra_multirun_with_joblib_gives_the_same_bits(serial, tmp_path, start_process, finish):
     arguments = [

@@ -132,10 +132,10 @@ def test_experiments_are_set_side_by_side(home, command):
 
 
 @pytest.mark.exhaustive
-def test_optuna_tunes_by_validation_error_and_names_the_best(home):
+def test_optuna_tunes_by_validation_error_and_names_the_best(home, command):
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
     few = ["hydra.sweeper.n_trials=5", "validation.folds=2"]
-    done = process(home, sys.executable, "-m", "pipeline", "-m", "experiment=tune", *few)
+    done = command("-m", "experiment=tune", *few, folder=home)
     assert done.returncode == 0, done.stderr
     trials = [line for line in done.stdout.splitlines() if "validation MSE" in line]
     assert len(trials) == 5
