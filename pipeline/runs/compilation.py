@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -25,27 +24,20 @@ def compile_kernels() -> None:
     Called before workers start, so that they find it done. (A table of over 32,000 bins has wider
     codes, for which each process compiles again.)
     """
-    _compile(grow_trees=_compile_rounds, grow_forest=_compile_forest_and_audit)
+    compiled = Path(kernel.grow_trees.stats.cache_path)
+    done = all(any(compiled.glob(f"kernel.{name}-*.nbi")) for name in ("grow_trees", "grow_forest"))
+    if not done:
+        log.info("compiling the exact engine and the audit (once, about half a minute) ...")
+        forked([_compile_rounds, _compile_forest_and_audit])  # both are on disk then
+    _compile_rounds()
+    _compile_forest_and_audit()
 
 
 def compile_everything() -> None:
     """Compile what a run does not need, too: fits with weights."""
-    _compile(
-        grow_trees=_compile_rounds,
-        grow_forest=_compile_forest_and_audit,
-        grow_weighted=_compile_weighted,
-    )
-
-
-def _compile(**work: Callable[[], None]) -> None:
-    """Call functions, given by the entry of the kernel that each compiles: new ones in parallel."""
-    compiled = Path(kernel.grow_trees.stats.cache_path)
-    new = [call for name, call in work.items() if not any(compiled.glob(f"kernel.{name}-*.nbi"))]
-    if new:
-        log.info("compiling the exact engine and the audit (once, about half a minute) ...")
-        forked(new)  # all are on disk then
-    for call in work.values():
-        call()
+    compile_kernels()
+    ExactRandomForestRegressor(1).fit(_X, _Y, np.array([1.0, 2.0]))
+    make_engine("exact", TreeSettings(1)).bind(_X, _Y + 1.0).fit(_F, _Y, 0)
 
 
 def _compile_rounds() -> None:
@@ -58,8 +50,3 @@ def _compile_forest_and_audit() -> None:
     auditor = Auditor(_X)
     auditor.error(y=_Y, prediction=_F, reading="random_leaf_values")
     auditor.assess(y=_Y, prediction=_F, symmetric=True)
-
-
-def _compile_weighted() -> None:
-    ExactRandomForestRegressor(1).fit(_X, _Y, np.array([1.0, 2.0]))
-    make_engine("exact", TreeSettings(1)).bind(_X, _Y + 1.0).fit(_F, _Y, 0)
