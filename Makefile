@@ -69,6 +69,10 @@ theory: setup ## chapter: every theorem as a check, errata and proofs (3 minutes
 oracle: setup ## chapter: what sets the rate of the gaps? 10 to 3,000 trees per round (15 minutes)
 	$(call chapter,oracle oracle_rows oracle_capacity)
 
+feedback: setup ## chapter: does it help to feed predictions back to the trees? (half an hour)
+	@$(call install,-e '.[lightgbm]')
+	$(call chapter,feedback feedback_paper)
+
 practice: setup ## chapter: is correcting a model worth it? 18 methods, 7 situations (an hour)
 	@$(call install,-e '.[lightgbm$(COMMA)peers]')
 	$(call chapter,practice)
@@ -76,6 +80,10 @@ practice: setup ## chapter: is correcting a model worth it? 18 methods, 7 situat
 practice-settings: setup ## for the same chapter: which settings matter, and what tuning brings
 	@$(call install,-e '.[lightgbm$(COMMA)peers]')
 	$(call chapter,practice_settings practice_defaults practice_tuned)
+
+practice-external: setup ## the same on ten tables that nobody tuned on
+	@$(call install,-e '.[lightgbm$(COMMA)peers$(COMMA)external]')
+	$(call chapter,practice_external)
 
 practice-smoke: setup ## the same on three small tables and two seeds, within two minutes
 	@$(call install,-e '.[lightgbm$(COMMA)peers]')
@@ -124,7 +132,7 @@ bench: setup ## speed of the exact engine against scikit-learn, LightGBM and XGB
 	$(RUN) scripts/bench.py rounds
 	$(RUN) scripts/bench.py weights
 	$(RUN) scripts/bench.py forest
-	$(RUN) scripts/bench.py threads
+	$(RUN) scripts/bench.py engines
 	$(RUN) scripts/bench.py growth
 	$(RUN) scripts/bench.py grid
 	$(RUN) scripts/bench.py audit
@@ -153,4 +161,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup setup-dev reproduce smoke figures readings tune theory oracle practice practice-settings practice-smoke audit reference check-reference test test-all simulations test-quick lint format table1 verify-data bench large parity attack lock clean
+.PHONY: help setup setup-dev reproduce smoke figures readings tune theory oracle feedback practice practice-settings practice-external practice-smoke audit reference check-reference test test-all simulations test-quick lint format table1 verify-data bench large parity attack lock clean

@@ -288,7 +288,7 @@ def theirs(tables: Path) -> None:
 
 
 WAYS = {
-    "exact": "exact engine, two threads",
+    "exact": "exact engine, one thread",
     "lightgbm": "LightGBM in memory, two threads",
     "parts": "LightGBM in parts, one process, two threads",
     "dask": "LightGBM in parts, two Dask workers",

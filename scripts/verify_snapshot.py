@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from pipeline.config.compose import load
+from pipeline.config.schema import PAPERS
 from pipeline.datasets.manifest import manifest
 from pipeline.datasets.sources import fetch
 from pipeline.errors import DataError
@@ -13,8 +14,8 @@ from pipeline.errors import DataError
 def main() -> int:
     """Print one line per dataset; exit status 1 if any could not be confirmed."""
     status = 0
-    for name, spec in manifest().items():
-        if spec.openml is None:
+    for name in PAPERS:
+        if manifest()[name].openml is None:
             print(f"{name:<12} not on OpenML (scikit-learn ships it)")
             continue
         dataset = load([f"dataset={name}", "dataset.source=openml"]).dataset

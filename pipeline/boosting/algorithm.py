@@ -83,9 +83,14 @@ def finite_weight(weight: object, rescaling: Rescaling, t: int) -> float:
     return number
 
 
-def advance(f: Floats, X: Floats, step: Step | Round, eta: float) -> Floats:
-    """Return f_{t+1}(x) of any rows from their own f_t(x)."""
-    return step.weight * (f + eta * step.ensemble.predict(X, f))
+def advance(
+    f: Floats, X: Floats, step: Step | Round, eta: float, feature: Floats | None = None
+) -> Floats:
+    """Return f_{t+1}(x) of any rows from their f_t(x), which is also the trees' feature if that is
+    not given.
+    """
+    h = step.ensemble.predict(X, f if feature is None else feature)
+    return step.weight * (f + eta * h)
 
 
 def norm(v: Floats, row_weights: Floats | None = None) -> float:

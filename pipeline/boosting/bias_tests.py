@@ -34,6 +34,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, log_expit, logit, ndtr, stdtr, stdtrit
 
 from pipeline.boosting.arrays import Floats
+from pipeline.boosting.caching import ENTRY
 from pipeline.boosting.rows import PredictedRows
 
 LEVEL = 0.95
@@ -267,7 +268,7 @@ def _grouped(f: Floats) -> tuple[Floats, Floats, Floats]:
     return logit(means), np.ones(len(means)), counts[filled].astype(np.float64)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ENTRY)
 def _probabilities(p, most):
     """Return the probabilities of 0 to ``most`` events, (most + 1,), event i with p_i."""
     found = np.zeros(max(most + 1, 1))

@@ -1,4 +1,4 @@
-"""A folder for compiled code, chosen before numba is imported.
+"""Options of compiled functions, and a folder for compiled code, chosen before numba is imported.
 
 numba stores it next to the source or in the user's cache folder, and cannot be imported where it
 can write to neither (a read-only checkout and home). Then a private folder among temporary files is
@@ -17,6 +17,12 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+# Of a function that Python calls.
+ENTRY: dict[str, Any] = {"cache": True, "nogil": True}
+# Of a function that only compiled code calls. Without wrappers for Python and C, which take longer
+# to compile than small functions do, calling it from Python crashes.
+INNER: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def find_cache() -> None:

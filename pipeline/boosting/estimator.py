@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -14,7 +15,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_scalar, get_tags
 from sklearn.utils.validation import (
-    _num_samples,
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
@@ -22,33 +22,49 @@ from sklearn.utils.validation import (
 )
 from tqdm import tqdm
 
-from pipeline.boosting.algorithm import Round, advance
 from pipeline.boosting.arrays import Floats, Ints
 from pipeline.boosting.encoding import Encoding, check_levels
-from pipeline.boosting.engines import NATIVE, TreeSettings, engine_for, make_engine
-from pipeline.boosting.fitting import BoostingFit, BoostingSettings, Trial, held_out_stages
-from pipeline.boosting.folds import Splits, folds, single_split
+from pipeline.boosting.engines import NATIVE, Engine, make_engine
+from pipeline.boosting.folds import fold_numbers
 from pipeline.boosting.frames import columns_of
-from pipeline.boosting.initial_predictor import FittedInitial, InitialPredictor
+from pipeline.boosting.initial_predictor import InitialPredictor
 from pipeline.boosting.losses import Loss
-from pipeline.boosting.parameters import check_parameters, check_weights, n_threads_of, seed_of
+from pipeline.boosting.parameters import (
+    check_parameters,
+    check_weights,
+    n_threads_of,
+    seed_of,
+    tree_settings,
+)
 from pipeline.boosting.rescaling import Rescaling
 from pipeline.boosting.rows import TrainingRows
-from pipeline.boosting.stopping import CAUTION, CAUTION_OF_ONE, Choice, choose, judge_of
+from pipeline.boosting.stopping import Choice, Judge, choose, gain, judge_of, stack
+from pipeline.boosting.trajectories import (
+    NO_FOLD,
+    BoostingSettings,
+    CrossFit,
+    Trajectory,
+    corrected_stages,
+    n_stages,
+)
 
-# The paper's settings, as parameters of either estimator.
+# The paper's settings, as parameters of either estimator: Algorithm 1 to the letter.
 PAPER: dict[str, Any] = {
     "n_rounds": 20,
     "eta": 0.5,
+    "feedback": "in_sample",
+    "init_cv": None,
     "n_trees": 100,
+    "max_leaf_nodes": None,
     "max_depth": 3,
     "learning_rate": 0.1,
     "min_samples_leaf": 1,
+    "l2_regularization": 0.0,
     "early_stopping": False,
+    "engine": "exact",
 }
 
-FOLDS_UP_TO = 10_000  # rows; larger tables hold out one part, which is enough to choose by
-HELD_OUT = 0.2  # the share of rows of that part
+SMALL_DEPTH = 2  # of the trees of a stack's third part
 
 
 class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
@@ -61,24 +77,25 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         self,
         n_rounds: int = 100,
         *,
-        eta: float = 0.25,
+        eta: float = 1.0,
         rescaling: str | Rescaling = "unit",
+        feedback: str = "honest",
         init: Any = None,
-        init_cv: Any = None,
-        n_trees: int = 20,
-        max_depth: int = 3,
-        learning_rate: float = 0.1,
+        init_cv: Any = 5,
+        n_trees: int = 10,
+        max_leaf_nodes: int | None = 31,
+        max_depth: int | None = None,
+        learning_rate: float = 0.2,
         min_samples_leaf: int = 20,
+        l2_regularization: float = 10.0,
         subsample: float = 1.0,
         max_features: float = 1.0,
         early_stopping: bool = True,
-        validation_fraction: float | str = "auto",
+        stack: bool = True,
         cv: Any = 5,
         scoring: Any = "loss",
-        n_iter_no_change: int = 3,
-        tol: float = 0.0,
-        refit: bool = True,
-        engine: str = "auto",
+        n_iter_no_change: int = 5,
+        engine: str = "lightgbm",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -86,21 +103,22 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         self.n_rounds = n_rounds
         self.eta = eta
         self.rescaling = rescaling
+        self.feedback = feedback
         self.init = init
         self.init_cv = init_cv
         self.n_trees = n_trees
+        self.max_leaf_nodes = max_leaf_nodes
         self.max_depth = max_depth
         self.learning_rate = learning_rate
         self.min_samples_leaf = min_samples_leaf
+        self.l2_regularization = l2_regularization
         self.subsample = subsample
         self.max_features = max_features
         self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
+        self.stack = stack
         self.cv = cv
         self.scoring = scoring
         self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.refit = refit
         self.engine = engine
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -143,12 +161,13 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         sample_weight_val: ArrayLike | None = None,
         initial_prediction_val: ArrayLike | None = None,
     ) -> Self:
-        """Fit the rounds to X (n, d) and y (n,): numbers, or labels of two classes.
+        """Fit the correction to X (n, d) and y (n,): numbers, or labels of two classes.
 
         ``initial_prediction`` (n,) holds predictions that are used instead of those of ``init`` (of
         a classifier, probabilities); all other methods then need the same for their rows. Rows with
-        the same value in ``groups`` (n,) are put into the same fold. The number of rounds is chosen
-        on the rows of X_val, if they are given, instead of on some of X.
+        the same value in ``groups`` (n,) are put into the same fold. If ``init`` or what the
+        predictions come from was fitted to X, it looks better there than it is: pass other rows as
+        X_val. These are fitted to as well, and alone decide how much is kept.
         """
         check_parameters(self)
         self._loss.rescaling(self.rescaling)
@@ -161,145 +180,150 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         if rows.given is None:
             initial.check(rows)
         self._init_sees = "table" if initial.view is None else "indicators"
-        self._eta = self.eta  # predictions use the value of the fit, whatever is set later
-        settings = self._settings(seed)
-        if X_val is not None:
-            held_out = self._rows(
-                X_val, y_val, sample_weight_val, initial_prediction_val, reset=False
-            )
-            return self._fit_with_validation_rows(initial, rows, held_out, settings)
-        if any(v is not None for v in (y_val, sample_weight_val, initial_prediction_val)):
-            raise ValueError("y_val, sample_weight_val, initial_prediction_val: need X_val")
-        if self.early_stopping and self.n_rounds > 0:
-            splits = self._splits(rows, seed)
-            if not splits:
-                warnings.warn(
-                    f"{len(rows)} rows are too few, or those of a class or group, to choose a "
-                    "number of rounds: the initial predictor is kept as it is "
-                    "(early_stopping=False would fit all rounds)",
-                    stacklevel=2,
-                )
-            return self._fit_with_splits(initial, rows, splits, settings)
-        fit = BoostingFit(settings, rows, initial.fit(rows), self.n_rounds)
-        self._run(fit)
-        return self._set_fitted(fit, Choice(len(fit.rounds), np.empty(0)))
-
-    def _fit_with_validation_rows(
-        self,
-        initial: InitialPredictor,
-        rows: TrainingRows,
-        held_out: TrainingRows,
-        settings: BoostingSettings,
-    ) -> Self:
-        """Fit to all rows; choose the number of rounds on validation rows that were passed."""
-        if (rows.given is None) != (held_out.given is None):
+        if X_val is None:
+            if any(v is not None for v in (y_val, sample_weight_val, initial_prediction_val)):
+                raise ValueError("y_val, sample_weight_val, initial_prediction_val: need X_val")
+            return self._fit(initial, rows, None, seed)
+        if groups is not None or not self.early_stopping:
+            raise ValueError("X_val: goes with early_stopping=True and without groups")
+        honest = self._rows(X_val, y_val, sample_weight_val, initial_prediction_val, reset=False)
+        if (rows.given is None) != (honest.given is None):
             raise ValueError("initial_prediction: is needed for X and X_val, or for neither")
-        fitted = initial.fit(rows)
-        fit = BoostingFit(settings, rows, fitted, self.n_rounds)
-        patience = self.n_iter_no_change if self.early_stopping else self.n_rounds + 1
-        choice = self._choose([Trial(fit, held_out, initial.scores(fitted, held_out))], patience)
-        if not self.early_stopping:
-            choice = replace(choice, best_round=len(fit.rounds))
-        return self._set_fitted(fit, choice)
+        return self._fit(initial, rows, honest, seed)
 
-    def _fit_with_splits(
-        self,
-        initial: InitialPredictor,
-        rows: TrainingRows,
-        splits: Splits,
-        settings: BoostingSettings,
+    def _fit(
+        self, initial: InitialPredictor, rows: TrainingRows, honest: TrainingRows | None, seed: int
     ) -> Self:
-        """Choose the number of rounds on splits of the rows, then fit that many to all of them."""
-        # If training rows have the scores that new rows would get, these are computed once;
-        # otherwise a predictor is fitted to the training rows of each split.
-        whole = None
-        if initial.cv is not None or rows.given is not None:
-            whole = initial.fit(rows)
-        choice = Choice(0, np.empty(0))
-        if splits:
-            trials = [_trial(initial, whole, rows, *s, self.n_rounds, settings) for s in splits]
-            choice = self._choose(trials, self.n_iter_no_change)
-            if not self.refit and self._held_out_share(rows) is not None:
-                return self._set_fitted(trials[0].fit, choice)
-        fit = BoostingFit(settings, rows, whole or initial.fit(rows), choice.best_round)
-        self._run(fit)
-        return self._set_fitted(fit, choice)
+        """Fit trajectories to all rows; what is kept is judged on the honest ones, or on all."""
+        fitted = initial.fit(rows)
+        self.init_, f0 = fitted.predictor, fitted.f0
+        judged = np.arange(len(rows))
+        if honest is not None:
+            f0 = np.concatenate([f0, initial.scores(fitted, honest)])
+            judged = len(rows) + np.arange(len(honest))
+            rows = rows + honest
+        crossed = self.early_stopping or self.feedback == "honest"
+        fold = None
+        if crossed and self.n_rounds > 0:
+            fold = fold_numbers(rows, self.cv, self._is_classifier, seed, "cv")
+            if fold is None:
+                warnings.warn(
+                    f"{len(rows)} rows are too few, or those of a class or group, to hold some "
+                    "out: the initial predictor is kept as it is (early_stopping=False with "
+                    "feedback='in_sample' would fit all rounds)",
+                    stacklevel=3,
+                )
+        starts = [f0]
+        if fold is not None:
+            in_sample = initial.cv is None and rows.given is None and honest is None
+            starts = self._starts(initial, rows, fold, f0, refit=in_sample)
+        n_rounds = self.n_rounds if fold is not None or not crossed else 0
+        fold = np.full(len(rows), NO_FOLD) if fold is None else fold
+        fits = [
+            CrossFit(settings, rows, rows.X, starts, fold, n_rounds, n_threads_of(self.n_jobs))
+            for settings in self._parts(seed)
+        ]
+        if not self.early_stopping or n_rounds == 0:
+            for _ in self._progress(fits[0].stages(), n_rounds + 1, "fitting"):
+                pass
+            return self._set_fitted(fits[0], fits[0].trajectories(n_rounds, 1.0))
+        return self._keep(fits, rows.take(judged), judged)
 
-    def _splits(self, rows: TrainingRows, seed: int) -> Splits:
-        """Return splits into rows to fit to and held-out rows; none if there are too few rows."""
-        share = self._held_out_share(rows)
-        if share is None:
-            return folds(rows, self.cv, self._is_classifier, seed)
-        return single_split(rows, share, self._is_classifier, seed)
+    def _starts(
+        self, initial: InitialPredictor, rows: TrainingRows, fold: Ints, f0: Floats, *, refit: bool
+    ) -> list[Floats]:
+        """Return f_0 of all rows in each trajectory.
 
-    def _held_out_share(self, rows: TrainingRows) -> float | None:
-        """Return the share of rows to hold out; None for folds."""
-        fraction = self.validation_fraction
-        if fraction == "auto":
-            fraction = "cv" if len(rows) <= FOLDS_UP_TO else HELD_OUT
-        return None if isinstance(fraction, str) else fraction
+        refit : f_0 has seen the y of all rows; a trajectory starts from a predictor of its own
+        rows instead.
+        """
+        n_folds = int(fold.max()) + 1
+        if not refit:
+            return [f0] * n_folds
+        own = [rows.take(np.flatnonzero(fold != k)) for k in range(n_folds)]
+        return [initial.scores(initial.fit(some), rows) for some in own]
 
-    def _choose(self, trials: Sequence[Trial], patience: int) -> Choice:
-        """Fit trials until their held-out rows get no better."""
-        judge = judge_of(
-            self.scoring,
-            [trial.held_out for trial in trials],
-            self._loss,
-            getattr(self, "classes_", None),
-            trials[0].fit.settings.seed,
-            self.encoding_.expanded,
-        )
-        stages = self._progress(held_out_stages(trials), self.n_rounds + 1, "choosing a round")
-        caution = CAUTION if len(trials) > 1 else CAUTION_OF_ONE
-        return choose(stages, judge, patience, self.tol, caution)
+    def _parts(self, seed: int) -> list[BoostingSettings]:
+        """Return the settings of what a correction is made of; there is one part without a stack.
 
-    def _run(self, fit: BoostingFit) -> None:
-        for _ in self._progress(fit.steps(), fit.n_rounds, "fitting rounds"):
-            pass
+        The others are trees that start from a constant and are not given f, which is a new model,
+        and small trees, for what is additive.
+        """
+        own = self._settings(seed)
+        if not (self.early_stopping and self.stack and self._by_loss):
+            return [own]
+        new = replace(own, feedback="none", from_constant=True)
+        return [own, new, replace(own, engine=self._engine(small=True))]
+
+    def _keep(self, fits: Sequence[CrossFit], rows: TrainingRows, judged: Ints) -> Self:
+        """Fit, and keep as many rounds of each part, and as much of the whole, as rows support."""
+        judge = self._judge(rows, fits[0].settings.seed)
+        choices = []
+        for number, fit in enumerate(fits, 1):
+            label = f"part {number} of {len(fits)}" if len(fits) > 1 else "fitting"
+            stages = self._progress(fit.stages(), fit.n_rounds + 1, label)
+            seen = (f[judged] for f in stages)
+            choices.append(choose(seen, judge, self.n_iter_no_change))
+        f0, found = choices[0].first, [choice.f for choice in choices]
+        shares = stack(self._loss, rows, f0, found) if len(fits) > 1 else np.ones(1)
+        after = f0 + sum(a * (f - f0) for a, f in zip(shares, found, strict=True))
+        kept = float(choices[0].best_round > 0)
+        if self._by_loss:
+            self.gain_ = gain(self._loss, rows, f0, after)
+            kept = self.gain_.share
+        trajectories = [
+            trajectory
+            for fit, choice, share in zip(fits, choices, shares, strict=True)
+            for trajectory in fit.trajectories(choice.best_round, kept * float(share))
+        ]
+        self._set_fitted(fits[0], trajectories, choices[0])
+        if self.best_round_ == 0:
+            why = f"{self.gain_}" if self._by_loss else "no round has a better score"
+            warnings.warn(
+                f"no correction is kept, the predictions are those of the initial predictor: on "
+                f"{len(rows)} rows that it was not fitted to, {why}",
+                stacklevel=4,
+            )
+        return self
+
+    @property
+    def _by_loss(self) -> bool:
+        return isinstance(self.scoring, str) and self.scoring == "loss"
+
+    def _judge(self, rows: TrainingRows, seed: int) -> Judge:
+        classes = getattr(self, "classes_", None)
+        return judge_of(self.scoring, rows, self._loss, classes, seed, self.encoding_.expanded)
 
     def _progress(self, steps: Iterator[Any], total: int, label: str) -> Iterator[Any]:
         return iter(tqdm(steps, label, total, disable=not self.verbose, leave=False))
 
     def _settings(self, seed: int) -> BoostingSettings:
-        trees = TreeSettings(
-            self.n_trees,
-            self.max_depth,
-            self.learning_rate,
-            self.min_samples_leaf,
-            self.subsample,
-            float(self.max_features),  # 1 means all features, not one
-        )
-        n_threads, categorical = n_threads_of(self.n_jobs), self.encoding_.categorical
-        engine = make_engine(self.engine_, trees, n_threads, categorical)
         rescaling = self._loss.rescaling(self.rescaling)
-        return BoostingSettings(self._loss, engine, self.eta, rescaling, seed)
+        engine = self._engine()
+        return BoostingSettings(self._loss, engine, self.eta, rescaling, seed, self.feedback)
 
-    def _set_fitted(self, fit: BoostingFit, choice: Choice) -> Self:
-        return self._set_rounds(fit.initial.predictor, fit.rounds, fit.losses, choice)
+    def _engine(self, *, small: bool = False) -> Engine:
+        trees = tree_settings(self)
+        if small:
+            trees = replace(trees, max_depth=SMALL_DEPTH, max_leaves=None)
+        return make_engine(self.engine, trees, 1, self.encoding_.categorical)
 
-    def _set_rounds(
-        self, init: Any, rounds: Sequence[Round], losses: Sequence[float], choice: Choice
+    def _set_fitted(
+        self, fit: CrossFit, trajectories: Sequence[Trajectory], choice: Choice | None = None
     ) -> Self:
-        self.init_ = init
-        self.steps_ = tuple(rounds)
-        self.weights_ = np.array([step.weight for step in self.steps_])
-        self.gaps_ = np.array([step.gap for step in self.steps_])
-        self.losses_ = np.array(losses)
-        self.best_round_ = choice.best_round
-        self.validation_scores_ = choice.scores
+        """Note what was fitted; rounds are described by means over the trajectories of a part."""
+        self.trajectories_ = tuple(trajectories)
+        self.best_round_ = n_stages(trajectories)
+        rounds = np.array([[(r.weight, r.gap) for r in rounds] for rounds in fit.rounds])
+        self.weights_, self.gaps_ = rounds.reshape(len(fit.rounds), -1, 2).mean(axis=0).T
+        self.losses_ = np.array(fit.losses)
+        self.validation_scores_ = np.empty(0) if choice is None else choice.scores
         return self
 
-    def load_rounds(
-        self,
-        encoding: Encoding,
-        init: Any,
-        rounds: Sequence[Round],
-        losses: Sequence[float],
-        choice: Choice,
-        *,
-        named: bool,
+    def load_trajectory(
+        self, encoding: Encoding, init: Any, trajectory: Trajectory, *, named: bool
     ) -> Self:
-        """Make this a fitted model of rounds that something else has fitted.
+        """Make this a fitted model of a trajectory that something else has fitted.
 
         init : predicts from the trees' matrix.  named : the encoding's names are column names.
         """
@@ -307,25 +331,26 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = len(encoding.codes)
         if named:
             self.feature_names_in_ = np.array([code.name for code in encoding.codes], dtype=object)
-        self._init_sees, self._eta = "matrix", self.eta
-        return self._set_rounds(init, rounds, losses, choice)
+        self._init_sees, self.init_ = "matrix", init
+        self.trajectories_ = (trajectory,) if trajectory.rounds else ()
+        self.best_round_ = len(trajectory.rounds)
+        return self
 
     # --- rows -----------------------------------------------------------------------------------
 
     def _table(self, X: Any, *, reset: bool) -> tuple[Any, Floats]:
         """Return X as initial predictors are given it, and as the trees are."""
-        if reset:
-            self.engine_ = engine_for(self.engine, _num_samples(X))
+        native = self.engine in NATIVE
         if isinstance(X, pd.DataFrame):
             validate_data(self, X, skip_check_array=True, reset=reset)
             columns = columns_of(X)
             if reset:
                 check_levels(columns)
-                self.encoding_ = Encoding.learn(columns, native=self.engine_ in NATIVE)
+                self.encoding_ = Encoding.learn(columns, native=native)
             return X, self.encoding_.encode(columns)
         table = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
         if reset:
-            self.encoding_ = Encoding.learn(table, native=self.engine_ in NATIVE)
+            self.encoding_ = Encoding.learn(table, native=native)
         return table, self.encoding_.encode(table)
 
     def _rows(
@@ -397,20 +422,14 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
     def _staged_scores(
         self, X: Any, initial_prediction: Any, n_rounds: int | None
     ) -> Iterator[Floats]:
-        """Yield f_0, …, f_T of rows.
-
-        Every round is given these rows' own f_t as a feature and uses the w_t of the training.
-        """
+        """Yield f_0, …, f_T of rows, which follow all trajectories with the w_t of the training."""
         check_is_fitted(self)
         table, matrix = self._table(X, reset=False)
         last = self.best_round_ if n_rounds is None else n_rounds
-        if not 0 <= last <= len(self.steps_):
-            raise ValueError(f"n_rounds={n_rounds}: must be from 0 to {len(self.steps_)}")
-        f = self._initial_scores(table, matrix, initial_prediction)
-        yield f
-        for step in self.steps_[:last]:
-            f = advance(f, matrix, step, self._eta)
-            yield f
+        if not 0 <= last <= self.best_round_:
+            raise ValueError(f"n_rounds={n_rounds}: must be from 0 to {self.best_round_}")
+        f0 = self._initial_scores(table, matrix, initial_prediction)
+        yield from islice(corrected_stages(self.trajectories_, matrix, f0), last + 1)
 
     def _scores(self, X: Any, initial_prediction: Any, n_rounds: int | None) -> Floats:
         *_, last = self._staged_scores(X, initial_prediction, n_rounds)
@@ -429,27 +448,20 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
 
         Together they add up to 1, unless there are no splits.
         """
-        gains = self._gains().sum(axis=0)
+        gains = self._gains()
         of_columns = np.bincount(self.encoding_.origin, gains[:-1], self.n_features_in_)
         return of_columns / (gains.sum() or 1.0)
 
     @property
     def f_importance_(self) -> float:
         """The share of the splits on f: correction by prediction alone, rather than by group."""
-        gains = self._gains().sum(axis=0)
-        return float(gains[-1] / (gains.sum() or 1.0))
-
-    @property
-    def f_shares_(self) -> Floats:
-        """The share of the splits on f in each of the `best_round_` rounds."""
         gains = self._gains()
-        totals = gains.sum(axis=1)
-        return gains[:, -1] / np.where(totals > 0, totals, 1.0)
+        return float(gains[-1] / (gains.sum() or 1.0))
 
     def _gains(self) -> Floats:
         check_is_fitted(self)
-        gains = [step.ensemble.gains() for step in self.steps_[: self.best_round_]]
-        return np.array(gains).reshape(len(gains), len(self.encoding_.names) + 1)
+        found = [step.ensemble.gains() for t in self.trajectories_ for step in t.rounds]
+        return np.sum(found, axis=0) if found else np.zeros(len(self.encoding_.names) + 1)
 
     def __sklearn_tags__(self) -> Any:
         """Return the tags; missing cells are allowed if the initial predictor allows them."""
@@ -460,25 +472,3 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         else:
             tags.input_tags.allow_nan = True
         return tags
-
-
-def _trial(
-    initial: InitialPredictor,
-    whole: FittedInitial | None,
-    rows: TrainingRows,
-    train: Ints,
-    test: Ints,
-    n_rounds: int,
-    settings: BoostingSettings,
-) -> Trial:
-    """Return a fit to some rows that is validated on others.
-
-    whole : the initial predictor of all rows; None if one is to be fitted to ``train``.
-    """
-    some, held_out = rows.take(train), rows.take(test)
-    if whole is None:
-        fitted = initial.fit(some)
-        f0 = initial.scores(fitted, held_out)
-    else:
-        fitted, f0 = FittedInitial(whole.predictor, whole.f0[train]), whole.f0[test]
-    return Trial(BoostingFit(settings, some, fitted, n_rounds), held_out, f0)

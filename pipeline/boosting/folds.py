@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import (
     GroupKFold,
-    GroupShuffleSplit,
     KFold,
-    ShuffleSplit,
     StratifiedKFold,
-    StratifiedShuffleSplit,
     check_cv,
 )
 
@@ -40,14 +37,26 @@ def folds(rows: TrainingRows, cv: Any, is_classifier: bool, seed: int) -> Splits
     return list(splitter.split(rows.X, rows.labels, rows.groups))
 
 
-def single_split(rows: TrainingRows, fraction: float, is_classifier: bool, seed: int) -> Splits:
-    """Return one split that holds out a fraction of the rows; none if there are too few rows."""
-    if _most_folds(rows, is_classifier) < 2:
-        return []
-    ungrouped = StratifiedShuffleSplit if is_classifier else ShuffleSplit
-    kind = ungrouped if rows.groups is None else GroupShuffleSplit
-    splitter = kind(1, test_size=fraction, random_state=seed)
-    return list(splitter.split(rows.X, rows.labels, rows.groups))
+def fold_numbers(
+    rows: TrainingRows, cv: Any, is_classifier: bool, seed: int, name: str
+) -> Ints | None:
+    """Return the fold that each row is held out in, (n,); None if there are too few rows.
+
+    name : of the parameter ``cv``, for a splitter that does not hold out every row once.
+    """
+    splits = folds(rows, cv, is_classifier, seed)
+    if not splits:
+        return None
+    times, fold = np.zeros(len(rows), int), np.zeros(len(rows), int)
+    for k, (_, test) in enumerate(splits):
+        times[test] += 1
+        fold[test] = k
+    if not (times == 1).all():
+        raise ValueError(
+            f"{name}={cv!r}: every row must be held out once, as by KFold; "
+            f"{(times != 1).sum()} of {len(rows)} are not"
+        )
+    return fold
 
 
 def _most_folds(rows: TrainingRows, is_classifier: bool) -> int:

@@ -13,8 +13,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.folds import folds
+from pipeline.boosting.arrays import Floats, Ints
+from pipeline.boosting.folds import fold_numbers
 from pipeline.boosting.rows import TrainingRows
 
 
@@ -34,7 +34,8 @@ class InitialPredictor:
 
     predictor : the initial predictor, not fitted unless ``cv`` is "prefit".
     cv : how training rows get their scores. None: from the predictor fitted to them; a number of
-        folds or a splitter: from predictors fitted to the other folds; "oob": from the trees of a
+        folds (if there are rows enough) or a splitter: from predictors fitted to the other folds;
+        "oob": from the trees of a
         forest that did not draw them; "prefit": from a predictor that is fitted already.
     view : maps the trees' matrix to what the predictor is given; None: it is given the table as it
         was passed to the estimator.
@@ -64,7 +65,7 @@ class InitialPredictor:
                 f"init={self.predictor!r}: is not fitted, but init_cv='prefit' (clones, as in "
                 "cross_val_score, are fitted only if they are of a FrozenEstimator)"
             )
-        if self.cv is None and fitted and not isinstance(self.predictor, FrozenEstimator):
+        if not self.is_prefit and fitted and not isinstance(self.predictor, FrozenEstimator):
             warnings.warn(
                 "init is fitted already and is now fitted again, to these rows; to use it as it "
                 "is, pass init_cv='prefit'",
@@ -87,9 +88,12 @@ class InitialPredictor:
             forest = self._fitted_with_out_of_bag(rows)
             return FittedInitial(forest, self.out_of_bag(forest))
         predictor = self._fitted(rows)
-        if self.cv is None:
+        fold = None
+        if self.cv is not None:
+            fold = fold_numbers(rows, self.cv, self.is_classifier, self.seed, "init_cv")
+        if fold is None:  # in sample, as in the paper; or too few rows for anything else
             return FittedInitial(predictor, self.predict(predictor, self.table(rows)))
-        return FittedInitial(predictor, self._out_of_fold(rows))
+        return FittedInitial(predictor, self._out_of_fold(rows, fold))
 
     def scores(self, fitted: FittedInitial, rows: TrainingRows) -> Floats:
         """Return f_0 (n,) of rows that the predictor was not fitted to."""
@@ -101,22 +105,12 @@ class InitialPredictor:
         """Return what the predictor is given of rows."""
         return rows.table if self.view is None else self.view(rows.X)
 
-    def _out_of_fold(self, rows: TrainingRows) -> Floats:
-        f0, times = np.empty(len(rows)), np.zeros(len(rows), int)
-        splits = folds(rows, self.cv, self.is_classifier, self.seed)
-        if not splits:
-            raise ValueError(
-                f"init_cv={self.cv!r}: {len(rows)} rows are too few, or those of a class or group"
-            )
-        for train, test in splits:
-            predictor = self._fitted(rows.take(train))
+    def _out_of_fold(self, rows: TrainingRows, fold: Ints) -> Floats:
+        f0 = np.empty(len(rows))
+        for k in np.unique(fold):
+            test = np.flatnonzero(fold == k)
+            predictor = self._fitted(rows.take(np.flatnonzero(fold != k)))
             f0[test] = self.predict(predictor, self.table(rows.take(test)))
-            times[test] += 1
-        if not (times == 1).all():
-            raise ValueError(
-                f"init_cv={self.cv!r}: every row must be held out once, as by KFold; "
-                f"{(times != 1).sum()} of {len(rows)} are not"
-            )
         return f0
 
     def _fitted_with_out_of_bag(self, rows: TrainingRows) -> Any:

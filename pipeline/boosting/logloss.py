@@ -9,7 +9,7 @@ from scipy.special import expit
 from typing_extensions import override
 
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines.base import Ensemble, Fitter, draw_sample
+from pipeline.boosting.engines.base import Ensemble, GrowsTrees, draw_sample
 from pipeline.boosting.rescaling import Rescaling
 
 LARGEST_LOGIT = np.log(1e6)  # initial probabilities are kept within one in a million of 0 and 1
@@ -43,9 +43,14 @@ def mean_log_loss(y: Floats, f: Floats, sample_weight: Floats | None = None) -> 
 
 
 def fit_ensemble(
-    fitter: Fitter, y: Floats, f: Floats, seed: int, weights: Floats | None = None
+    fitter: GrowsTrees,
+    y: Floats,
+    f: Floats,
+    feature: Floats,
+    seed: int,
+    weights: Floats | None = None,
 ) -> tuple[Ensemble, Floats]:
-    """Fit gradient-boosted trees to the log-loss on (X, f), starting from the offset f.
+    """Fit gradient-boosted trees to the log-loss on (X, feature), starting from the offset f.
 
     As in scikit-learn's GradientBoostingClassifier, each tree is fitted to the residuals y − μ and
     each leaf takes a Newton step. But a leaf of rows that are certain and wrong has almost no
@@ -53,7 +58,7 @@ def fit_ensemble(
     (At a learning rate of 0.1 this concerns leaves of positives with a mean probability below
     0.7 %.) Returns the ensemble and its values on these rows.
     """
-    settings, grower = fitter.settings, fitter.grower(f, seed)
+    settings, grower = fitter.settings, fitter.grower(feature, seed)
     h, all_steps = np.zeros(len(y)), []
     for tree in range(settings.n_trees):
         mass = weights

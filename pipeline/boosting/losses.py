@@ -9,7 +9,7 @@ import numpy as np
 from typing_extensions import override
 
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines.base import Ensemble, Fitter
+from pipeline.boosting.engines.base import Ensemble, FitsLogLoss, Fitter, GrowsTrees
 from pipeline.boosting.logloss import LogLossAdaptive, fit_ensemble, log_losses, logit, sigmoid
 from pipeline.boosting.rescaling import Adaptive, Rescaling, resolve
 
@@ -30,6 +30,10 @@ class Loss(Protocol):
         """Return the loss of each row, (n,), less certain than these n rows alone suggest."""
         ...
 
+    def cautious_slope(self, y: Floats, f: Floats) -> Floats:
+        """Return the derivative of `cautious` by each row's f, (n,)."""
+        ...
+
     def response(self, f: Floats) -> Floats:
         """Return what scores predict: expected values of y."""
         ...
@@ -43,9 +47,15 @@ class Loss(Protocol):
         ...
 
     def fit(
-        self, fitter: Fitter, y: Floats, f: Floats, seed: int, weights: Floats | None
+        self,
+        fitter: Fitter,
+        y: Floats,
+        f: Floats,
+        feature: Floats,
+        seed: int,
+        weights: Floats | None,
     ) -> tuple[Ensemble, Floats]:
-        """Fit a round's ensemble on (X, f); return it and its values on these rows."""
+        """Fit a round's ensemble on (X, feature) from f; return it and its values on these rows."""
         ...
 
 
@@ -62,6 +72,10 @@ class SquaredLoss(Loss):
         return self.of_rows(y, f)
 
     @override
+    def cautious_slope(self, y: Floats, f: Floats) -> Floats:
+        return 2.0 * (f - y)
+
+    @override
     def response(self, f: Floats) -> Floats:
         return f
 
@@ -75,9 +89,15 @@ class SquaredLoss(Loss):
 
     @override
     def fit(
-        self, fitter: Fitter, y: Floats, f: Floats, seed: int, weights: Floats | None
+        self,
+        fitter: Fitter,
+        y: Floats,
+        f: Floats,
+        feature: Floats,
+        seed: int,
+        weights: Floats | None,
     ) -> tuple[Ensemble, Floats]:
-        return fitter.fit(f, y - f, seed)
+        return fitter.fit(feature, y - f, seed)
 
 
 @dataclass(frozen=True)
@@ -92,8 +112,11 @@ class LogLoss(Loss):
     def cautious(self, y: Floats, f: Floats) -> Floats:
         # The next row may be the first that is certain and wrong. (Where none of the rows is wrong,
         # their log-loss alone would call for ever larger logits.)
-        share = DOUBTED_ROWS / (len(y) + DOUBTED_ROWS)
-        return (1.0 - share) * log_losses(y, f) + share * log_losses(1.0 - y, f)
+        return log_losses(_doubted(y), f)
+
+    @override
+    def cautious_slope(self, y: Floats, f: Floats) -> Floats:
+        return sigmoid(f) - _doubted(y)
 
     @override
     def response(self, f: Floats) -> Floats:
@@ -110,6 +133,22 @@ class LogLoss(Loss):
 
     @override
     def fit(
-        self, fitter: Fitter, y: Floats, f: Floats, seed: int, weights: Floats | None
+        self,
+        fitter: Fitter,
+        y: Floats,
+        f: Floats,
+        feature: Floats,
+        seed: int,
+        weights: Floats | None,
     ) -> tuple[Ensemble, Floats]:
-        return fit_ensemble(fitter, y, f, seed, weights)
+        if isinstance(fitter, FitsLogLoss):
+            return fitter.fit_log_loss(feature, y, f, seed)
+        if isinstance(fitter, GrowsTrees):
+            return fit_ensemble(fitter, y, f, feature, seed, weights)
+        raise TypeError(f"{type(fitter).__name__}: does not fit the log-loss")
+
+
+def _doubted(y: Floats) -> Floats:
+    """Return the labels of n rows with the share of `DOUBTED_ROWS` rows of the other class."""
+    share = DOUBTED_ROWS / (len(y) + DOUBTED_ROWS)
+    return y + share * (1.0 - 2.0 * y)

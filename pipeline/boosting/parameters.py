@@ -13,29 +13,48 @@ from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import _check_sample_weight, check_array
 
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines import TreeSettings, engine_for, make_engine
+from pipeline.boosting.engines import TreeSettings, make_engine
+from pipeline.boosting.trajectories import FEEDBACK
 
 
 def check_parameters(estimator: Any) -> None:
     """Raise ValueError or TypeError, with its name, for a parameter outside of its range."""
-    make_engine(engine_for(estimator.engine, 0), TreeSettings(max_depth=estimator.max_depth))
     check_scalar(estimator.n_rounds, "n_rounds", Integral, min_val=0)
     for name in ("eta", "learning_rate", "subsample", "max_features"):
         value = getattr(estimator, name)
         check_scalar(value, name, Real, min_val=0, max_val=1, include_boundaries="right")
-    for name in ("n_trees", "max_depth", "min_samples_leaf", "n_iter_no_change"):
+    for name in ("n_trees", "min_samples_leaf", "n_iter_no_change"):
         check_scalar(getattr(estimator, name), name, Integral, min_val=1)
-    check_scalar(estimator.tol, "tol", Real, min_val=0)
+    check_scalar(estimator.l2_regularization, "l2_regularization", Real, min_val=0)
+    for name, least in (("max_depth", 1), ("max_leaf_nodes", 2)):
+        if getattr(estimator, name) is not None:
+            check_scalar(getattr(estimator, name), name, Integral, min_val=least)
+    if estimator.max_depth is None and estimator.max_leaf_nodes is None:
+        raise ValueError("max_depth, max_leaf_nodes: one of the two must be given")
+    make_engine(estimator.engine, tree_settings(estimator))
+    if estimator.feedback not in FEEDBACK:
+        raise ValueError(f"feedback={estimator.feedback!r}: must be one of {', '.join(FEEDBACK)}")
     if isinstance(estimator.cv, Integral):
         check_scalar(estimator.cv, "cv", Integral, min_val=2)
     if isinstance(estimator.scoring, str) and estimator.scoring not in ("loss", "mce"):
         get_scorer(estimator.scoring)
-    fraction = estimator.validation_fraction
-    if not isinstance(fraction, str):
-        neither = {"include_boundaries": "neither"}
-        check_scalar(fraction, "validation_fraction", Real, min_val=0, max_val=1, **neither)
-    elif fraction not in ("auto", "cv"):
-        raise ValueError(f"validation_fraction={fraction!r}: must be a share, 'cv' or 'auto'")
+
+
+def tree_settings(estimator: Any) -> TreeSettings:
+    """Return the settings of an estimator's trees; the leaves bound the depth if nothing else."""
+    depth = estimator.max_depth
+    if depth is None:
+        depth = int(estimator.max_leaf_nodes) - 1
+    return TreeSettings(
+        estimator.n_trees,
+        depth,
+        estimator.learning_rate,
+        estimator.min_samples_leaf,
+        estimator.subsample,
+        float(estimator.max_features),  # 1 means all features, not one
+        estimator.max_leaf_nodes,
+        estimator.l2_regularization,
+    )
 
 
 def check_weights(sample_weight: ArrayLike | None, X: Floats) -> Floats | None:

@@ -76,9 +76,8 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
         exact trees. "auto" is "exact" up to 100,000 rows, beyond it "lightgbm" if that is
         installed; ``engine_`` tells which.
     n_jobs : int or None, default=None
-        The number of threads of the initial forest, of LightGBM, and of the exact engine on a large
-        table without weights: as in scikit-learn, but at most one per core. The result does not
-        depend on it.
+        The number of threads of the initial forest and of LightGBM: as in scikit-learn, but at most
+        one per core. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         The seed of the initial forest, folds, samples and ties between equally good splits.
     verbose : int, default=0
@@ -133,7 +132,7 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     def _default_init(self, seed: int) -> Any:
-        engine = self.engine if self.engine in FORESTS else "exact"
+        engine = self.engine if self.engine in FORESTS else "sklearn"  # needs no compilation
         return paper_forest(seed, engine=engine, n_jobs=self.n_jobs)
 
     def _scores_of(self, init: Any, table: Any) -> Floats:

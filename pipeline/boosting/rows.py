@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.utils import _safe_indexing
 
 from pipeline.boosting.arrays import Floats, Ints
@@ -33,6 +34,15 @@ class Rows:
         """Return some of the rows."""
         taken = {name: _safe_indexing(value, which) for name, value in self._columns()}
         return replace(self, **taken)
+
+    def __add__(self, other: Self) -> Self:
+        """Return these rows followed by others."""
+        joined: dict[str, Any] = {
+            name: _join(value, getattr(other, name)) for name, value in self._columns()
+        }
+        if self.weights is not None or other.weights is not None:
+            joined["weights"] = np.concatenate([self.weights_or_ones, other.weights_or_ones])
+        return replace(self, **joined)
 
     @property
     def weights_or_ones(self) -> Floats:
@@ -80,13 +90,6 @@ class PredictedRows(Rows):
     binary: bool = False
     clusters: Ints | None = None
 
-    def __add__(self, other: Self) -> Self:
-        """Return these rows followed by others."""
-        joined: dict[str, Any] = {
-            name: np.concatenate([value, getattr(other, name)]) for name, value in self._columns()
-        }
-        return replace(self, **joined)
-
     @property
     def residual(self) -> Floats:
         """The weighted residuals (n,)."""
@@ -104,3 +107,10 @@ class PredictedRows(Rows):
     def loss(self, prediction: Floats) -> float:
         """Return the mean of `losses`, without weights."""
         return float(self.losses(prediction).mean())
+
+
+def _join(first: Any, second: Any) -> Any:
+    if second is None:  # weights, which are dealt with apart
+        return first
+    frames = isinstance(first, pd.DataFrame | pd.Series)
+    return pd.concat([first, second]) if frames else np.concatenate([first, second])

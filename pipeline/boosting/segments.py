@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from pipeline.boosting.arrays import Flags, Floats, Ints
 from pipeline.boosting.bias_tests import Moments, bias_test
+from pipeline.boosting.caching import ENTRY
 from pipeline.boosting.frames import Column, Levels, Numbers
 from pipeline.boosting.rows import PredictedRows
 
@@ -327,7 +328,7 @@ def _ranges(
     return ranges, np.concatenate(values)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ENTRY)
 def _histograms(codes, rows, residual, sums):
     """Add up rows, residuals and squared residuals in every bin of every column."""
     for i in rows:

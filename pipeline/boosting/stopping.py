@@ -1,9 +1,9 @@
-"""How many rounds to keep: as many as are best on rows that they were not fitted to.
+"""How much of a correction to keep, judged on rows that it was not fitted to.
 
-Round 0, the initial predictor, is a candidate like all others, and a later round must be better by
-more than chance: where a predictor needs no correction, the best of several rounds would otherwise
-often be a later one, which is worse on other rows. On the held-out rows, the round that is kept is
-never worse than the initial predictor.
+The number of rounds is the one with the smallest loss there, round 0 being a candidate like all
+others. Where a predictor needs no correction, the best of several rounds looks better than it is,
+so what is kept is a share of the correction: 1 − (`DOUBT` · standard error / gain)² of the gain on
+these rows, or nothing if the gain is smaller than `DOUBT` standard errors.
 """
 
 from __future__ import annotations
@@ -14,132 +14,126 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import check_scoring
 
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.audit import Auditor
 from pipeline.boosting.losses import Loss
-from pipeline.boosting.rows import TrainingRows
+from pipeline.boosting.rows import Rows, TrainingRows
 
-# The number of standard errors by which a later round must be better than round 0: where every row
-# is held out in one fold, and where one part of the rows is, so that a few odd rows matter more.
-CAUTION, CAUTION_OF_ONE = 1.0, 1.64
+DOUBT = 0.7
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The round to keep, and the score of every round that was fitted (higher is better)."""
+    """The best round.
+
+    first, f : (n,) f_0 and the best round's scores of the rows that were looked at.  scores : of
+    every round that was fitted (higher is better).
+    """
 
     best_round: int
+    first: Floats
+    f: Floats
     scores: Floats
 
 
-# Maps the scores f_t of each held-out part to a score of the round, and to what each row
-# contributes to a more cautious score (None if that is not known); see `Loss.cautious`.
-Judge = Callable[[Sequence[Floats]], tuple[float, Floats | None]]
+@dataclass(frozen=True)
+class Gain:
+    """By how much a correction lowers the mean loss of rows, and the standard error of that."""
+
+    mean: float
+    error: float
+
+    def __str__(self) -> str:
+        """Say what was found."""
+        return f"the loss falls by {self.mean:.3g} with a standard error of {self.error:.2g}"
+
+    @property
+    def share(self) -> float:
+        """The share of the correction to keep, from 0 to 1."""
+        if self.mean <= DOUBT * self.error:
+            return 0.0
+        return float(1.0 - np.square(DOUBT * self.error / self.mean))
 
 
-def choose(
-    stages: Iterator[Sequence[Floats]],
-    judge: Judge,
-    patience: int,
-    tol: float,
-    caution: float = CAUTION,
-) -> Choice:
-    """Follow the scores f_0, f_1, … of held-out parts and return the best round.
+# Maps the scores f_t (n,) of the rows that are looked at to the score of a round.
+Judge = Callable[[Floats], float]
 
-    Stops after ``patience`` rounds that are not better by more than ``tol`` than the best before.
+
+def choose(stages: Iterator[Floats], judge: Judge, patience: int) -> Choice:
+    """Follow scores f_0, f_1, … and return the best round.
+
+    Stops after ``patience`` rounds that are not better than the best before.
     """
     scores: list[float] = []
-    best, best_value, of_first, of_best = 0, -np.inf, None, None
-    for t, parts in enumerate(stages):
-        score, of_rows = judge(parts)
+    best, first, f_best = 0, np.empty(0), np.empty(0)
+    for t, f in enumerate(stages):
+        score = judge(f)
         if np.isnan(score):
             raise ValueError(f"scoring: round {t} has no score (NaN) on the held-out rows")
         scores.append(score)
-        value = score if of_rows is None else float(of_rows.sum())
-        if t == 0:
-            best_value, of_first, of_best = value, of_rows, of_rows
-        elif value > best_value + tol:
-            best, best_value, of_best = t, value, of_rows
+        first = f if t == 0 else first
+        if t == 0 or score > scores[best]:
+            best, f_best = t, f
         if t - best >= patience:
             break
-    if best > 0 and (scores[best] < scores[0] or not _is_significant(of_first, of_best, caution)):
-        best = 0
-    return Choice(best, np.array(scores))
+    return Choice(best, first, f_best, np.array(scores))
 
 
-def _is_significant(of_first: Floats | None, of_best: Floats | None, caution: float) -> bool:
-    """Return whether rows improve by more than ``caution`` standard errors."""
-    if of_first is None or of_best is None:
-        return True
-    gain = of_best - of_first
-    return bool(gain.sum() > caution * np.sqrt(np.square(gain - gain.mean()).sum()))
+def gain(loss: Loss, rows: Rows, before: Floats, after: Floats) -> Gain:
+    """Return what rows gain by a change of their scores (n,)."""
+    shares = rows.weights_or_ones / rows.weights_or_ones.sum()
+    of_rows = loss.cautious(rows.y, before) - loss.cautious(rows.y, after)
+    mean = float((shares * of_rows).sum())
+    return Gain(mean, float(np.sqrt(np.square(shares * (of_rows - mean)).sum())))
+
+
+def stack(loss: Loss, rows: Rows, f0: Floats, candidates: Sequence[Floats]) -> Floats:
+    """Return the a ≥ 0 for which f_0 + Σ a_j (f_j − f_0) has the smallest mean loss on rows.
+
+    candidates : the scores f_j (n,) of these rows by models that were not fitted to them.
+    """
+    moves = np.column_stack([f - f0 for f in candidates])
+    shares = rows.weights_or_ones / rows.weights_or_ones.sum()
+    scale = float((shares * loss.cautious(rows.y, f0)).sum()) or 1.0
+
+    def mean_loss(a: Floats) -> tuple[float, Floats]:
+        f = f0 + moves @ a
+        slope = moves.T @ (shares * loss.cautious_slope(rows.y, f))
+        return float((shares * loss.cautious(rows.y, f)).sum()) / scale, slope / scale
+
+    start = np.full(len(candidates), 1.0 / len(candidates))
+    bounds = [(0.0, None)] * len(candidates)
+    return minimize(mean_loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
 
 
 def judge_of(
     scoring: Any,
-    parts: Sequence[TrainingRows],
+    rows: TrainingRows,
     loss: Loss,
     classes: Any,
     seed: int,
     view: Callable[[Floats], Floats],
 ) -> Judge:
-    """Return the judge of held-out parts for a ``scoring`` of "loss", "mce" or a scorer.
+    """Return the judge of rows for a ``scoring`` of "loss", "mce" or a scorer.
 
     view : maps the trees' matrix, which may have missing cells, to what an audit is given.
     """
     if isinstance(scoring, str) and scoring == "loss":
-        return _by_loss(parts, loss)
+        return lambda f: -rows.mean(loss.cautious(rows.y, f))
     if isinstance(scoring, str) and scoring == "mce":
-        return _by_error(parts, loss, seed, view)
-    return _by_scorer(scoring, parts, loss, classes)
-
-
-def _by_loss(parts: Sequence[TrainingRows], loss: Loss) -> Judge:
-    y = np.concatenate([part.y for part in parts])
-    weights = np.concatenate([part.weights_or_ones for part in parts])
-    shares = weights / weights.sum()
-
-    def judge(scores: Sequence[Floats]) -> tuple[float, Floats]:
-        f = np.concatenate(scores)
-        return -float((shares * loss.of_rows(y, f)).sum()), -shares * loss.cautious(y, f)
-
-    return judge
-
-
-def _by_error(
-    parts: Sequence[TrainingRows], loss: Loss, seed: int, view: Callable[[Floats], Floats]
-) -> Judge:
-    auditors = [Auditor(view(part.X), seed=seed) for part in parts]
-    sizes = [part.weights_or_ones.sum() for part in parts]
-
-    def judge(scores: Sequence[Floats]) -> tuple[float, None]:
-        errors = [
-            auditor.error(y=part.y, prediction=loss.response(f), sample_weight=part.weights)
-            for auditor, part, f in zip(auditors, parts, scores, strict=True)
-        ]
-        return -float(np.average(errors, weights=sizes)), None
-
-    return judge
-
-
-def _by_scorer(scoring: Any, parts: Sequence[TrainingRows], loss: Loss, classes: Any) -> Judge:
-    scorer = check_scoring(_snapshot(parts[0].y, loss, classes), scoring=scoring)
+        auditor = Auditor(view(rows.X), seed=seed)
+        return lambda f: (
+            -auditor.error(y=rows.y, prediction=loss.response(f), sample_weight=rows.weights)
+        )
+    scorer = check_scoring(_snapshot(rows.y, loss, classes), scoring=scoring)
     takes = signature(getattr(scorer, "_score_func", scorer)).parameters
-    sizes = [part.weights_or_ones.sum() for part in parts]
-
-    def judge(scores: Sequence[Floats]) -> tuple[float, None]:
-        values = []
-        for part, f in zip(parts, scores, strict=True):
-            weighted = part.weights is not None and "sample_weight" in takes
-            weights = {"sample_weight": part.weights} if weighted else {}
-            model = _snapshot(f, loss, classes)
-            values.append(scorer(model, part.table, part.labels, **weights))
-        return float(np.average(values, weights=sizes)), None
-
-    return judge
+    weighted = rows.weights is not None and "sample_weight" in takes
+    weights = {"sample_weight": rows.weights} if weighted else {}
+    return lambda f: scorer(_snapshot(f, loss, classes), rows.table, rows.labels, **weights)
 
 
 class _Predictions(BaseEstimator):  # type: ignore[misc]

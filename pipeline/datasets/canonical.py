@@ -1,7 +1,7 @@
 """Canonical tables: one form, one content hash, whatever the source.
 
 A canonical table is a pandas frame whose columns are either float64 (missing cells are NaN) or
-strings (a missing cell is the level ``"?"``). The paper's datasets are described in
+strings (a missing cell is the level ``"?"``). The columns of the paper's datasets are described in
 ``data/manifest.yaml``; any other table is brought to the same form by its own dtypes.
 """
 
@@ -40,7 +40,7 @@ def canonicalise(
 
     leave : columns that will be left out, and may hold what is neither number nor level.
     """
-    if spec is None:
+    if spec is None or not spec.columns:
         kinds = {c: _is_category(frame[c], refuse=str(c) not in leave) for c in frame.columns}
     else:
         frame = _select(frame, spec)

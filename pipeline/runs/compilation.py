@@ -27,7 +27,8 @@ def compile_kernels() -> None:
     compiled = Path(kernel.grow_trees.stats.cache_path)
     done = all(any(compiled.glob(f"kernel.{name}-*.nbi")) for name in ("grow_trees", "grow_forest"))
     if not done:
-        log.info("compiling the exact engine and the audit (once, about half a minute) ...")
+        log.info("compiling the exact engine and the audit (once, about ten seconds) ...")
+        make_engine("exact", TreeSettings(1)).bind(_X)  # what both of the following need
         forked([_compile_rounds, _compile_forest_and_audit])  # both are on disk then
     _compile_rounds()
     _compile_forest_and_audit()

@@ -23,6 +23,8 @@ Key = dict[str, Any]
 def dataset_key(dataset: Dataset) -> Key:
     """What becomes of a table."""
     key = dataset.model_dump(mode="json", include=_PREPROCESSING)
+    if dataset.missing_target != "reject":
+        key["missing_target"] = dataset.missing_target
     return key if dataset.positive is None else key | {"positive": dataset.positive}
 
 

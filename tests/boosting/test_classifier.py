@@ -47,6 +47,7 @@ def rows():
         small(2, init=DummyClassifier(), n_trees=30),
         small(1),
         small(4, early_stopping=True, init=LogisticRegression()),
+        MulticalibrationBoostingClassifier(3, init=LogisticRegression(), random_state=0),
     ],
     expected_failed_checks=random_parts,
 )
@@ -63,7 +64,7 @@ def test_round_from_zero_is_sklearns_gradient_boosting(rate, engine):
     ).fit(np.column_stack([X, np.zeros(2000)]), y)
     settings = TreeSettings(20, 3, rate)
     fitter = make_engine(engine, settings).bind(X)
-    ensemble, h = fit_ensemble(fitter, y.astype(float), np.zeros(2000), 0)
+    ensemble, h = fit_ensemble(fitter, y.astype(float), np.zeros(2000), np.zeros(2000), 0)
     expected = theirs.decision_function(np.column_stack([X, np.zeros(2000)]))
     np.testing.assert_allclose(h, expected, atol=1e-8)
     np.testing.assert_allclose(ensemble.predict(X, np.zeros(2000)), h, atol=1e-12)
@@ -78,7 +79,7 @@ def test_rare_class_is_boosted_as_by_sklearn(engine):
         np.column_stack([X, zero])
     )
     settings = TreeSettings(30, 3, 0.1)
-    _, h = fit_ensemble(make_engine(engine, settings).bind(X), y.astype(float), zero, 0)
+    _, h = fit_ensemble(make_engine(engine, settings).bind(X), y.astype(float), zero, zero, 0)
     np.testing.assert_allclose(h, expected, atol=1e-8)
 
 
@@ -99,7 +100,7 @@ def test_certain_and_wrong_rows_are_not_thrown_to_infinity(engine):
     y = (X[:, 0] > 9).astype(float)
     f = np.full(20, -40.0)  # so sure of class 0 that the curvature is gone
     settings = TreeSettings(30, 2, 0.1)
-    _, h = fit_ensemble(make_engine(engine, settings).bind(X), y, f, 0)
+    _, h = fit_ensemble(make_engine(engine, settings).bind(X), y, f, f, 0)
     assert h[y == 1].min() > 0
     assert np.abs(h).max() <= 30 * LARGEST_LOGIT + 1e-9
 
@@ -109,7 +110,7 @@ def test_vanished_curvature_moves_rows_the_right_way():
     f = np.array([800.0, 800.0, -800.0, -800.0])  # certain, wrong, and the curvature is zero
     settings = TreeSettings(1, 1, 0.1)
     fitter = make_engine("exact", settings).bind(np.arange(4.0)[:, None])
-    _, h = fit_ensemble(fitter, y, f, 0)
+    _, h = fit_ensemble(fitter, y, f, f, 0)
     np.testing.assert_allclose(h, LARGEST_LOGIT * np.array([-1, -1, 1, 1]))
 
 
@@ -205,7 +206,7 @@ def test_weighted_round_is_sklearns_gradient_boosting(engine):
     ).fit(np.column_stack([X, zero]), y, sample_weight=w)
     settings = TreeSettings(20, 3, 0.1, min_samples_leaf=9)
     fitter = make_engine(engine, settings).bind(X, w)
-    _, h = fit_ensemble(fitter, y.astype(float), zero, 0, w)
+    _, h = fit_ensemble(fitter, y.astype(float), zero, zero, 0, w)
     np.testing.assert_allclose(h, theirs.decision_function(np.column_stack([X, zero])), atol=1e-8)
 
 

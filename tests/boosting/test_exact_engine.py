@@ -15,7 +15,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 from pipeline.boosting import Auditor
 from pipeline.boosting.algorithm import boost
 from pipeline.boosting.engines import TreeSettings, make_engine
-from pipeline.boosting.engines.exact import columns, engine
+from pipeline.boosting.engines.exact import columns
 from pipeline.boosting.rescaling import resolve
 
 STRATEGIES = ["unit", "relaxed", "adaptive"]
@@ -438,23 +438,6 @@ def test_threads_share_a_prepared_matrix_without_disturbing_each_other(paper_spl
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(lambda job: fitter.fit(*job)[1], jobs))
     np.testing.assert_array_equal(alone, together)
-
-
-@pytest.mark.slow
-@pytest.mark.exhaustive
-def test_a_team_of_threads_grows_the_same_trees_to_the_last_bit(monkeypatch):
-    monkeypatch.setattr(engine, "WORTH_A_TEAM", 1)
-    kinds = ["continuous", "ties", "many ties", "binary", "integers", "crowded"]
-    for seed, (n, depth, n_threads) in enumerate([(2, 1, 2), (7, 3, 3), (300, 6, 2), (3000, 4, 2)]):
-        rng, X = table(seed, n, kinds, one_hot=5, duplicated=True)
-        f, y = rng.normal(size=n), rng.integers(-3, 4, n) + 1e-3 * rng.normal(size=n)
-        alone, together = (
-            make_engine("exact", TreeSettings(5, depth), k).bind(X).fit(f, y, seed)
-            for k in (1, n_threads)
-        )
-        np.testing.assert_array_equal(together[1], alone[1])
-        for theirs, ours in zip(together[0].trees, alone[0].trees, strict=True):
-            np.testing.assert_array_equal(theirs, ours)
 
 
 def test_same_seed_gives_the_same_bits_and_inputs_stay_untouched(paper_split):

@@ -26,12 +26,15 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVR
 
 from pipeline.boosting import (
+    PAPER,
     ExactRandomForestRegressor,
     MulticalibrationBoostingClassifier,
     MulticalibrationBoostingRegressor,
 )
+from pipeline.boosting.folds import fold_numbers
+from pipeline.boosting.rows import TrainingRows
 
-QUICK = {"n_rounds": 3, "n_trees": 5, "early_stopping": False, "random_state": 0}
+QUICK = PAPER | {"n_rounds": 3, "n_trees": 5, "random_state": 0}
 
 
 def regressor(**parameters):
@@ -113,8 +116,6 @@ def test_rows_without_an_out_of_fold_or_out_of_bag_prediction_are_refused(rows):
     for cv in (TimeSeriesSplit(3), ShuffleSplit(2, test_size=0.2, random_state=0)):
         with pytest.raises(ValueError, match="every row must be held out once"):
             regressor(init=LinearRegression(), init_cv=cv).fit(*rows)
-    with pytest.raises(ValueError, match="3 rows are too few"):
-        regressor(init=LinearRegression(), init_cv=5).fit(rows[0][:3], rows[1][:3])
     for forest in (RandomForestRegressor(3), ExactRandomForestRegressor(3)):
         with pytest.raises(ValueError, match="more trees would give them one"):
             regressor(init=forest, init_cv="oob").fit(*rows)
@@ -174,13 +175,12 @@ def test_groups_are_not_parted(rows):
     table = np.column_stack([X, groups])
     regressor(init=Watching(), init_cv=4).fit(table, y, groups=groups)
     assert shared == [0, 0, 0, 0]
-    shared.clear()
-    for fraction in ("cv", 0.3):
-        model = regressor(init=Watching(), early_stopping=True, validation_fraction=fraction)
-        model.fit(table, y, groups=groups)
-    # Of each part its own rows are predicted, then those that are looked at; last, all rows.
-    assert shared[1:10:2] == [0] * 5
-    assert shared[12] == 0
+    model = regressor(n_rounds=1, cv=3, feedback="honest").fit(table, y, groups=groups)
+    assert len(model.trajectories_) == 3
+    fold = fold_numbers(
+        TrainingRows(table=table, X=table, labels=y, y=y, groups=groups), 3, False, 0, "cv"
+    )
+    assert all(len(set(fold[groups == g])) == 1 for g in range(20))
 
 
 def test_later_changes_of_parameters_do_not_change_a_fitted_model(rows):
@@ -267,7 +267,7 @@ def test_given_predictions_are_routed_through_searches_and_pipelines(rows):
             .set_score_request(initial_prediction=True, sample_weight=False)
             .set_predict_request(initial_prediction=True)
         )
-        search = GridSearchCV(model, {"eta": [0.1, 0.25]}, cv=3)
+        search = GridSearchCV(model, {"eta": [0.1, 0.5]}, cv=3)
         search.fit(X, y, initial_prediction=f0, sample_weight=np.ones(200))
         scores = cross_val_score(model, X, y, cv=3, params={"initial_prediction": f0})
         piped = make_pipeline(StandardScaler(), model).fit(X, y, initial_prediction=f0)

@@ -2,6 +2,7 @@
 
 import pickle
 
+import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
@@ -49,13 +50,13 @@ def test_missing_cells_and_categories_are_lightgbms_own():
     y = 2.0 * table["w"].isin(["b", "e"]) + 0.1 * rng.normal(size=n)
     table.loc[rng.random(n) < 0.3, "x"] = np.nan
     y += table["x"].isna()
-    settings = {"n_rounds": 3, "n_trees": 30, "early_stopping": False, "random_state": 0}
-    model = Regressor(engine="lightgbm", **settings).fit(table[:1500], y[:1500])
+    settings = {"n_rounds": 5, "early_stopping": False, "random_state": 0}
+    model = Regressor(**settings).fit(table[:1500], y[:1500])
     assert list(model.get_feature_names_out()) == ["w", "x"]
     assert model.encoding_.categorical == (0,)
     assert model.score(table[1500:], y[1500:]) > 0.97
     # One split parts any levels from the others: a tree of depth 2 tells the four kinds of rows.
-    trees = model.steps_[0].ensemble.booster.trees_to_dataframe()
+    trees = model.trajectories_[0].rounds[0].ensemble.booster.trees_to_dataframe()
     assert "==" in set(trees["decision_type"].dropna())
     new = pd.DataFrame({"w": ["never seen"], "x": [0.0]})
     assert np.isfinite(model.predict(new)).all()
@@ -122,27 +123,41 @@ def test_weights_of_zero_leave_rows_out():
     np.testing.assert_array_equal(ensemble.predict(X, f), alone.predict(X, f))
 
 
-def test_trees_under_another_loss_leave_rows_without_mass_out():
+def test_log_loss_is_lightgbms_own_from_given_logits():
     X, f, y = table()
-    mass = np.repeat([1.0, 0.0], 200)
-    settings = TreeSettings(1, min_samples_leaf=20)
-    leaves = make_engine("lightgbm_lossless", settings).bind(X).grower(f, 0).grow(y, mass)
-    assert np.bincount(leaves[:200])[np.unique(leaves[:200])].min() >= 20
+    labels = (y > 0).astype(float)
+    settings = TreeSettings(20, 5, 0.2, 5, max_leaves=7, l2=3.0)
+    ensemble, h = make_engine("lightgbm", settings).bind(X).fit_log_loss(f, labels, f, 0)
+    theirs = lightgbm.train(
+        {"objective": "binary", "num_leaves": 7, "max_depth": 5, "learning_rate": 0.2,
+         "min_data_in_leaf": 5, "lambda_l2": 3.0, "boost_from_average": False, "verbosity": -1,
+         "deterministic": True, "force_col_wise": True, "num_threads": 1},
+        lightgbm.Dataset(np.column_stack([f, X]), labels, init_score=f),
+        20,
+    )  # fmt: skip
+    np.testing.assert_allclose(h, theirs.predict(np.column_stack([f, X]), raw_score=True))
+    np.testing.assert_array_equal(ensemble.predict(X, f), h)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_unit_of_weights_does_not_matter(scale):
+    X, f, y = table()
+    w = np.random.default_rng(0).lognormal(size=len(y))
+    engine = make_engine("lightgbm", TreeSettings(20, 5, max_leaves=7, l2=10.0))
+    values = [engine.bind(X, s * w).fit(f, y, 0)[1] for s in (1.0, scale)]
+    np.testing.assert_allclose(*values, rtol=1e-6, atol=1e-9)
 
 
 def test_estimators_take_it_and_predict_after_pickling():
     X, _, y = table()
-    model = Regressor(**(PAPER | {"n_rounds": 2, "n_trees": 10}), engine="lightgbm", random_state=0)
-    model.fit(X, y)
+    settings = PAPER | {"n_rounds": 2, "n_trees": 10, "engine": "lightgbm"}
+    model = Regressor(**settings, random_state=0).fit(X, y)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
     labels = (y > 0).astype(int)
-    exact, ours = (
-        MulticalibrationBoostingClassifier(
-            **(PAPER | {"n_rounds": 2, "n_trees": 10}), engine=engine, random_state=0
-        ).fit(X, labels)
-        for engine in ("exact", "lightgbm_lossless")
-    )
-    np.testing.assert_allclose(ours.predict_proba(X)[:, 1], exact.predict_proba(X)[:, 1], atol=1e-5)
+    classifier = MulticalibrationBoostingClassifier(**settings, random_state=0).fit(X, labels)
+    assert (np.diff(classifier.losses_) < 0).all()
+    again = pickle.loads(pickle.dumps(classifier))
+    np.testing.assert_array_equal(again.predict_proba(X), classifier.predict_proba(X))
 
 
 def test_threads_are_no_part_of_a_runs_key_and_bins_are():

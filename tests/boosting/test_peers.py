@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
 
 from pipeline.boosting.algorithm import boost
 from pipeline.boosting.calibration import debiased_binned_square
@@ -25,7 +26,7 @@ from pipeline.boosting.peers.recalibration import (
     IsotonicRecalibration,
     LinearRecalibration,
 )
-from pipeline.boosting.peers.trees import Histogram, Lightgbm
+from pipeline.boosting.peers.trees import CrossFittedTrees, Histogram, Lightgbm
 from pipeline.boosting.rescaling import Adaptive
 
 SEED = 3
@@ -125,6 +126,35 @@ def test_level_sets_move_by_the_learning_rate():
     np.testing.assert_allclose(corrected(one, rows), [0.25, 0.25, 0.75, 0.75])
 
 
+def test_a_level_set_is_updated_only_if_its_validation_error_falls():
+    # Level sets 0 and 1/2 as above, with means 1/2 and 1. Validation rows: 1/2 everywhere, so that
+    # the first update removes their error and the second would make one.
+    rows = sample([0.0, 1.0, 1.0, 1.0], [0.2, 0.2, 0.6, 0.6])
+    others = sample([0.5] * 4, rows.f)
+    validated = LevelSetBoosting(levels=2, validated=True)
+    assert validated.validates
+    assert not LevelSetBoosting().validates
+    np.testing.assert_allclose(corrected(validated, rows, others), 0.5)
+
+
+def test_a_validation_error_has_to_fall_by_a_share_of_gamma():
+    # From 0 to 1/2, with validation rows at 0.253: the error falls by 4.7 %.
+    rows, others = sample([0.0, 1.0], [0.0, 0.0]), sample([0.253, 0.253], [0.0, 0.0])
+    for gamma, expected in ((0.04, 0.5), (0.05, 0.0)):
+        method = LevelSetBoosting(levels=2, rounds=1, gamma=gamma, validated=True)
+        np.testing.assert_allclose(corrected(method, rows, others), expected)
+
+
+def test_a_level_set_of_one_row_is_left_as_it_is():
+    rows = sample([0.0, 1.0, 1.0], [0.0, 0.0, 0.6])
+    once = LevelSetBoosting(levels=2, rounds=1)
+    np.testing.assert_allclose(corrected(once, rows), [0.5, 0.5, 0.5])
+    validated = replace(once, validated=True)
+    np.testing.assert_allclose(
+        corrected(validated, rows, sample([1.0], [0.0])), [0.0, 0.0, 0.5]
+    )  # one validation row
+
+
 def test_a_patch_moves_an_interval_to_its_mean():
     # All rows at 1/4, in the interval (0, 1/2]; y has mean 3/4: moved by 1/2 to 3/4.
     rows = sample([0.0, 1.0, 1.0, 1.0], np.full(4, 0.25))
@@ -143,9 +173,10 @@ def test_a_group_is_patched_apart():
     np.testing.assert_allclose(corrected(IterativePatching(width=0.5), rows), [1.0, 1.0, 0.0, 0.0])
 
 
-def test_what_is_right_within_alpha_is_not_patched():
+def test_what_is_right_within_half_of_alpha_is_not_patched():
     rows = sample([0.0, 1.0], [0.45, 0.45])  # mean 1/2, off by 0.05
-    np.testing.assert_allclose(corrected(IterativePatching(alpha=0.1), rows), 0.45)
+    np.testing.assert_allclose(corrected(IterativePatching(alpha=0.11), rows), 0.45)
+    np.testing.assert_allclose(corrected(IterativePatching(alpha=0.09), rows), 0.5)
 
 
 def test_an_auditor_moves_against_the_residual_it_finds():
@@ -173,11 +204,12 @@ def test_an_auditor_that_finds_nothing_ends_it():
 
 
 def test_a_ridge_auditor_shrinks_as_glmnet_does():
-    # glmnet: ½ mean (r − b x)² + λ/2 b², x with mean square 1: b = mean(r x) / (1 + λ).
+    # glmnet: ½ mean (r/s − b x)² + λ/s ½ b² with s = sd(r), and x with mean square 1, so the slope
+    # of r is mean(r x) / (1 + λ/s). Here s = 0.2.
     x = np.array([-1.0, 1.0] * 4)
     rows = sample(0.5 + 0.2 * x, np.full(8, 0.5), X=x[:, None], binary=True)
-    once = AuditorBoosting(iterations=1, multiplicative=False, penalty=1.0)
-    np.testing.assert_allclose(corrected(once, rows), 0.5 + 0.1 * x)
+    once = AuditorBoosting(iterations=1, multiplicative=False, penalty=0.6)
+    np.testing.assert_allclose(corrected(once, rows), 0.5 + 0.2 / 4 * x)
 
 
 def test_one_shot_adds_a_groups_residual():
@@ -185,6 +217,15 @@ def test_one_shot_adds_a_groups_residual():
     rows = sample(np.where(group, 1.0, 0.0), np.zeros(300), groups=np.column_stack([group, ~group]))
     one = OneShotTrees(learning_rate=1.0, trees=1)
     np.testing.assert_allclose(corrected(one, rows), rows.y, atol=1e-6)
+
+
+def test_one_shot_starts_from_f_and_stays_within_the_range_of_y():
+    group = np.arange(300) % 3 == 0
+    rows = sample(np.where(group, 1.0, 0.5), np.zeros(300), groups=np.column_stack([group, ~group]))
+    one = OneShotTrees(learning_rate=0.1, trees=1, rows=1.0)
+    found = corrected(one, replace(rows, y=np.where(group, 1.0, -0.5)))
+    np.testing.assert_allclose(found, np.where(group, 0.1, -0.05), atol=1e-6)
+    np.testing.assert_allclose(corrected(one, rows), 0.5)  # 0.1 and 0.05, below all of y
 
 
 def test_groups_of_less_than_a_percent_are_none():
@@ -229,6 +270,85 @@ def test_mcgrad_is_adaptive_with_eta_one_where_bins_lose_nothing():
     steps = list(boost(rows.y, rows.f, rounds, 1.0, Adaptive(), fit_round))
     np.testing.assert_allclose(found, [step.f for step in steps], atol=1e-6)
     np.testing.assert_allclose(theirs.unshrink_factors, [step.weight for step in steps], atol=1e-8)
+
+
+def test_one_shot_s_defaults_are_its_authors():
+    lightgbm = pytest.importorskip("lightgbm")
+    rows, others = drawn(600), drawn(300, seed=1)
+    inputs = [np.column_stack([r.f, r.groups]) for r in (rows, others)]
+    theirs = lightgbm.LGBMRegressor(
+        learning_rate=0.01, n_estimators=5000, subsample=0.5, subsample_freq=1, max_bin=8192,
+        min_data_in_bin=1, max_depth=2, boost_from_average=False, random_state=SEED, verbose=-1,
+    )  # fmt: skip
+    theirs.fit(
+        inputs[0], rows.y - rows.f, eval_X=inputs[1], eval_y=others.y - others.f,
+        callbacks=[lightgbm.early_stopping(50, verbose=False)],
+    )  # fmt: skip
+    fitted = OneShotTrees(in_sample=True).fit(rows, others, SEED)
+    assert fitted.rounds == theirs.best_iteration_ > 100
+    expected = np.clip(others.f + theirs.predict(inputs[1]), rows.y.min(), rows.y.max())
+    np.testing.assert_allclose(fitted.predict(others), expected, atol=1e-6)
+
+
+def on_a_grid(n, binary):
+    """Rows of few distinct values, of which LightGBM makes the same bins from any sample."""
+    rng = np.random.default_rng(6)
+    X = rng.integers(0, 5, size=(n, 2)).astype(float)
+    f, noise = (1 + X[:, 1]) / 8, rng.random(n)
+    truth = f + 0.3 * (X[:, 0] > 2)
+    y = (noise < truth).astype(float) if binary else truth + noise
+    return sample(y, f, X, binary=binary)
+
+
+def trees_of_each_fold(rows, seed, most):
+    """Scores (folds + 1, most, n) of trees fitted without each fold and to all; the folds' rows."""
+    lightgbm = pytest.importorskip("lightgbm")
+    parameters = {"objective": "binary" if rows.binary else "regression", "verbosity": -1,
+                  "deterministic": True, "num_threads": 1, "seed": seed}  # fmt: skip
+    start = logit(rows.f) if rows.binary else rows.f
+    folds = list(KFold(5, shuffle=True, random_state=seed).split(rows.X))
+    everything = np.arange(len(rows))
+    scores = []
+    for used in [*(a for a, _ in folds), everything]:
+        data = lightgbm.Dataset(rows.with_f[used], rows.y[used], init_score=start[used])
+        booster = lightgbm.train(parameters, data, most)
+        scores.append([
+            start + booster.predict(rows.with_f, num_iteration=k, raw_score=True)
+            for k in range(1, most + 1)
+        ])  # fmt: skip
+    return np.array(scores), [held for _, held in folds]
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_cross_fitted_trees_are_those_of_a_loop_over_folds(binary):
+    rows = on_a_grid(1000, binary)
+    scores, held_out = trees_of_each_fold(rows, SEED, 80)
+    predicted = sigmoid(scores) if binary else scores
+
+    out_of_fold = np.empty((80, len(rows)))
+    for k, held in enumerate(held_out):
+        out_of_fold[:, held] = predicted[k][:, held]
+    losses = np.array([rows.losses(p) for p in out_of_fold])
+    best = int(losses.mean(axis=1).argmin())
+    assert 0 < best < 60  # 20 trees follow, with which it ends
+
+    method = CrossFittedTrees(patience=20)
+    fitted = method.fit(rows, rows, SEED)
+    assert fitted.rounds == best + 1
+    average = scores[:5, best].mean(axis=0)
+    np.testing.assert_allclose(
+        fitted.predict(rows), sigmoid(average) if binary else average, atol=1e-9
+    )
+    np.testing.assert_allclose(
+        corrected(replace(method, combine="refit"), rows), predicted[5, best], atol=1e-9
+    )
+
+    gain = rows.losses(rows.f) - losses[best]
+    errors = gain.mean() / (gain.std() / np.sqrt(len(gain)))
+    assert replace(method, caution=0.99 * errors).fit(rows, rows, SEED).rounds == best + 1
+    nothing = replace(method, caution=1.01 * errors).fit(rows, rows, SEED)
+    assert nothing.rounds == 0
+    np.testing.assert_array_equal(nothing.predict(rows), rows.f)
 
 
 def test_algorithm_is_the_paper_s_unless_told_otherwise():
@@ -278,7 +398,8 @@ def test_no_method_looks_at_the_outcomes_of_rows_it_predicts(kind, binary):
     "method",
     [
         Algorithm(stopped=True, trees=20), Estimator(), Lightgbm(start="model"), Lightgbm(),
-        Histogram(), GroupShift(), OneShotTrees(), AuditorBoosting("tree", multiplicative=False),
+        CrossFittedTrees(), Histogram(), GroupShift(), OneShotTrees(),
+        AuditorBoosting("tree", multiplicative=False),
     ],
     ids=lambda m: type(m).__name__,
 )  # fmt: skip
@@ -291,7 +412,7 @@ def test_a_large_bias_of_a_group_is_found_by_whoever_sees_groups(method, binary)
     assert test.loss(found) < test.loss(test.f)
 
 
-@pytest.mark.parametrize("kind", ["mcgrad", "estimator", "one_shot"])
+@pytest.mark.parametrize("kind", ["mcgrad", "estimator", "one_shot", "crossfitted"])
 def test_a_model_fitted_to_the_same_rows_is_judged_on_the_validation_rows(kind):
     if kind == "mcgrad":
         pytest.importorskip("mcgrad", reason="extra 'peers'")
@@ -307,6 +428,7 @@ def test_a_model_fitted_to_the_same_rows_is_judged_on_the_validation_rows(kind):
 def test_unknown_words_are_refused():
     for make in (
         lambda: Lightgbm(start="f"),
+        lambda: CrossFittedTrees(combine="median"),
         lambda: LevelSetBoosting(learner="forest"),
         lambda: AuditorBoosting(auditor="lasso"),
     ):

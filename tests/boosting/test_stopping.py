@@ -1,21 +1,26 @@
-"""How many rounds are kept, and that fewer are never worse on the rows that were looked at."""
+"""How many rounds are kept, and how much of what they do."""
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 from sklearn.datasets import make_classification
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.metrics import get_scorer, hinge_loss, log_loss, make_scorer, mean_squared_error
+from sklearn.metrics import get_scorer, hinge_loss, make_scorer, mean_squared_error
 from sklearn.model_selection import KFold, TimeSeriesSplit
 
 from pipeline.boosting import (
+    PAPER,
     Auditor,
     MulticalibrationBoostingClassifier,
     MulticalibrationBoostingRegressor,
 )
-from pipeline.boosting.stopping import CAUTION, CAUTION_OF_ONE, choose
+from pipeline.boosting.logloss import sigmoid
+from pipeline.boosting.losses import LogLoss, SquaredLoss
+from pipeline.boosting.rows import Rows
+from pipeline.boosting.stopping import Gain, choose, gain, stack
 
-QUICK = {"n_rounds": 12, "n_trees": 5, "random_state": 0}
+QUICK = {"n_rounds": 12, "random_state": 0}
 
 
 def regressor(**parameters):
@@ -34,97 +39,125 @@ def table():
     return X, X[:, 0] + np.abs(X[:, 1]) + rng.normal(size=900), 0.5 * X[:, 0]
 
 
-def follow(scores, of_rows=None, patience=3, tol=0.0):
-    rows = iter(of_rows) if of_rows is not None else None
-    judge = lambda parts: (parts[0], next(rows) if rows else None)  # noqa: E731
-    return choose(iter([[s] for s in scores]), judge, patience, tol)
+def follow(scores, patience=3):
+    return choose(iter([np.array([s]) for s in scores]), lambda f: float(f[0]), patience)
 
 
 def test_best_round_is_the_best_one_before_patience_ends():
     choice = follow([0.0, 1.0, 3.0, 2.0, 2.5, 2.9, 9.0])
     assert choice.best_round == 2
+    assert (choice.first, choice.f) == (0.0, 3.0)
     np.testing.assert_array_equal(choice.scores, [0, 1, 3, 2, 2.5, 2.9])
 
 
 def test_round_0_is_a_candidate_and_equal_rounds_do_not_replace_it():
     assert follow([5.0, 4.0, 4.9, 5.0]).best_round == 0
-    assert follow([5.0, 5.0 + 1e-6, 5.0], tol=1e-3).best_round == 0
 
 
-def test_an_improvement_within_a_standard_error_is_chance():
-    start = np.zeros(100)
-    sure = np.full(100, 0.01)
-    unsure = np.where(np.arange(100) < 53, 0.1, -0.1)
-    for rows, expected in ((sure, 1), (unsure, 0)):
-        choice = follow([0.0, rows.sum()], [start, rows])
-        assert choice.best_round == expected
+@pytest.mark.parametrize(("mean", "error", "share"), [(1, 1, 0.51), (2, 1, 0.8775), (1, 0, 1)])
+def test_share_that_is_kept_grows_with_the_certainty_of_a_gain(mean, error, share):
+    assert Gain(mean, error).share == pytest.approx(share)
 
 
-@pytest.mark.parametrize("fraction", ["cv", 0.3, "auto"])
-def test_rounds_that_help_are_found_and_useless_ones_are_not(fraction, table):
+def test_gain_within_chance_is_not_kept():
+    assert Gain(0.69, 1.0).share == Gain(-1.0, 0.1).share == Gain(0.0, 0.0).share == 0.0
+
+
+def test_gain_is_the_weighted_mean_of_what_rows_gain():
+    rng = np.random.default_rng(0)
+    y, before, after = rng.normal(size=(3, 50))
+    w = rng.integers(1, 4, 50).astype(float)
+    found = gain(SquaredLoss(), Rows(y=y, weights=w), before, after)
+    repeated = np.repeat(np.square(y - before) - np.square(y - after), w.astype(int))
+    assert found.mean == pytest.approx(repeated.mean())
+    even = gain(SquaredLoss(), Rows(y=y), before, after)
+    rows = np.square(y - before) - np.square(y - after)
+    assert even.error == pytest.approx(rows.std() / np.sqrt(50))
+
+
+def test_stack_of_squared_errors_is_scipys_nonnegative_least_squares():
+    rng = np.random.default_rng(1)
+    f0, y = rng.normal(size=(2, 300))
+    candidates = [f0 + rng.normal(size=300) + share * (y - f0) for share in (0.5, 0.2, -0.3)]
+    w = rng.lognormal(size=300)
+    moves = np.column_stack([f - f0 for f in candidates]) * np.sqrt(w)[:, None]
+    expected, _ = nnls(moves, np.sqrt(w) * (y - f0))
+    found = stack(SquaredLoss(), Rows(y=y, weights=w), f0, candidates)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    assert found[2] == 0
+
+
+def test_stack_of_log_losses_is_no_worse_than_a_grid_of_shares():
+    rng = np.random.default_rng(2)
+    f0, good, bad = rng.normal(size=(3, 400))
+    y = (rng.random(400) < sigmoid(f0 + good)).astype(float)
+    loss = LogLoss()
+    a = stack(loss, Rows(y=y), f0, [f0 + good, f0 + bad])
+    of = lambda a, b: loss.cautious(y, f0 + a * good + b * bad).mean()  # noqa: E731
+    grid = [of(i, j) for i in np.linspace(0, 2, 21) for j in np.linspace(0, 2, 21)]
+    assert of(*a) <= min(grid) + 1e-6
+
+
+@pytest.mark.parametrize("kind", [SquaredLoss(), LogLoss()])
+def test_slope_of_a_cautious_loss_is_its_difference_quotient(kind):
+    rng = np.random.default_rng(3)
+    y, f = (rng.random(20) < 0.5).astype(float), rng.normal(size=20)
+    quotient = (kind.cautious(y, f + 1e-6) - kind.cautious(y, f - 1e-6)) / 2e-6
+    np.testing.assert_allclose(kind.cautious_slope(y, f), quotient, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("stack", [True, False])
+def test_corrections_that_help_are_found_and_useless_ones_are_not(stack, table):
     X, y, f0 = table
-    helped = regressor(validation_fraction=fraction).fit(X, y, initial_prediction=f0)
-    assert helped.best_round_ >= 3
-    assert helped.predict(X, f0).shape == (900,)
     truth = X[:, 0] + np.abs(X[:, 1])
-    done = regressor(validation_fraction=fraction, n_rounds=4).fit(X, y, initial_prediction=truth)
+    helped = regressor(stack=stack).fit(X[:600], y[:600], initial_prediction=f0[:600])
+    distance = [np.square(f - truth[600:]).mean() for f in helped.staged_predict(X[600:], f0[600:])]
+    assert distance[-1] < 0.25 * distance[0]
+    assert helped.gain_.share > 0.95
+    with pytest.warns(UserWarning, match="no correction is kept.* on 900 rows.*standard error"):
+        done = regressor(stack=stack, n_rounds=4).fit(X, y, initial_prediction=truth)
     assert done.best_round_ == 0
     np.testing.assert_array_equal(done.predict(X, truth), truth)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_on_validation_rows_the_result_is_never_worse_than_the_start(seed):
+@pytest.mark.parametrize("seed", range(5))
+def test_a_pure_interaction_is_found_though_no_first_split_shows_it(seed):
     rng = np.random.default_rng(seed)
-    X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
-    f0 = rng.normal(size=60) * 0.3
-    parts = {"X_val": X[40:], "y_val": y[40:], "initial_prediction_val": f0[40:]}
-    model = regressor(min_samples_leaf=1, n_trees=20).fit(
-        X[:40], y[:40], initial_prediction=f0[:40], **parts
-    )
-    after = mean_squared_error(y[40:], model.predict(X[40:], f0[40:]))
-    assert after <= mean_squared_error(y[40:], f0[40:])
-    labels, p0 = (y > 0).astype(int), 1 / (1 + np.exp(-f0))
-    parts |= {"y_val": labels[40:], "initial_prediction_val": p0[40:]}
-    model = classifier(min_samples_leaf=1, n_trees=20).fit(
-        X[:40], labels[:40], initial_prediction=p0[:40], **parts
-    )
-    after = log_loss(labels[40:], model.predict_proba(X[40:], p0[40:]))
-    assert after <= log_loss(labels[40:], p0[40:]) + 1e-12
+    X = rng.normal(size=(20_000, 5))
+    p = sigmoid(X[:, 0] * X[:, 1])
+    y = (rng.random(20_000) < p).astype(int)
+    half = np.full(20_000, 0.5)
+    model = MulticalibrationBoostingClassifier(30, stack=False, random_state=seed)
+    found = model.fit(X, y, initial_prediction=half).predict_proba(X, half)[:, 1]
+    assert np.square(found - p).mean() < 0.2 * np.square(half - p).mean()
 
 
-def test_scores_are_those_of_the_rounds_on_the_validation_rows(table):
+def test_rows_that_init_has_not_seen_decide_alone(table):
+    X, y, _ = table
+    memory = y.copy()  # a model that knows its own rows by heart, and nothing of others
+    honest = {"X_val": X[600:], "y_val": y[600:], "initial_prediction_val": np.zeros(300)}
+    model = regressor().fit(X[:600], y[:600], initial_prediction=memory[:600], **honest)
+    assert model.best_round_ > 0
+    alone = regressor().fit(X[:600], y[:600], initial_prediction=memory[:600])
+    assert alone.best_round_ == 0
+    np.testing.assert_allclose(-model.validation_scores_[0], np.square(y[600:]).mean())
+
+
+def test_scores_are_those_of_the_rounds_on_rows_held_out(table):
     X, y, f0 = table
-    parts = {"X_val": X[600:], "y_val": y[600:], "initial_prediction_val": f0[600:]}
-    fit = {"initial_prediction": f0[:600], **parts}
-    auditor = Auditor(X[600:], seed=0)
+    auditor = Auditor(X, seed=0)
     judges = {
-        "loss": lambda f: -mean_squared_error(y[600:], f),
-        "mce": lambda f: -auditor.error(y=y[600:], prediction=f),
-        "neg_mean_absolute_error": lambda f: -np.abs(y[600:] - f).mean(),
+        "loss": lambda f: -mean_squared_error(y, f),
+        "mce": lambda f: -auditor.error(y=y, prediction=f),
+        "neg_mean_absolute_error": lambda f: -np.abs(y - f).mean(),
     }
     for scoring, judge in judges.items():
-        model = regressor(scoring=scoring).fit(X[:600], y[:600], **fit)
-        last = len(model.validation_scores_) - 1
-        stages = model.staged_predict(X[600:], f0[600:], n_rounds=last)
-        np.testing.assert_allclose(model.validation_scores_, [judge(f) for f in stages])
-        assert model.best_round_ <= last <= len(model.steps_)
-
-
-def test_cross_validated_scores_are_those_of_separate_fits(table):
-    X, y, _ = table
-    folds = KFold(3)
-    model = regressor(cv=folds, init=LinearRegression(), validation_fraction="cv").fit(X, y)
-    n_tried = len(model.validation_scores_)
-    losses = np.zeros(n_tried)
-    for train, test in folds.split(X):
-        part = regressor(n_rounds=n_tried - 1, init=LinearRegression(), early_stopping=False)
-        part.fit(X[train], y[train])
-        for t, f in enumerate(part.staged_predict(X[test])):
-            losses[t] += np.square(y[test] - f).sum() / len(y)
-    np.testing.assert_allclose(-model.validation_scores_, losses, rtol=1e-9)
-    assert len(model.steps_) == model.best_round_ > 0
-    whole = regressor(n_rounds=model.best_round_, init=LinearRegression(), early_stopping=False)
-    np.testing.assert_array_equal(model.predict(X), whole.fit(X, y).predict(X))
+        model = regressor(scoring=scoring, cv=KFold(3), n_rounds=3, n_iter_no_change=9, stack=False)
+        model.fit(X, y, initial_prediction=f0)
+        f = f0.copy()
+        for trajectory, (_, test) in zip(model.trajectories_, KFold(3).split(X), strict=True):
+            *_, f[test] = trajectory.stages(X[test], f0[test])
+        assert judge(f) == pytest.approx(model.validation_scores_[model.best_round_])
 
 
 def test_scorers_see_labels_and_probabilities():
@@ -166,48 +199,10 @@ def test_a_score_that_is_none_is_refused():
         classifier(scoring="roc_auc").fit(X, y, X_val=X[y == 1], y_val=y[y == 1])
 
 
-def test_splits_of_the_users_own_are_of_the_rows_that_came(table):
-    X, y, f0 = table
-    w = np.ones(900)
-    w[:300] = 0
-    parts = [(np.arange(300, 600), np.arange(600, 900))]
-    model = regressor(cv=parts, refit=False, validation_fraction="cv")
-    model.fit(X, y, w, initial_prediction=f0)
-    assert len(model.steps_) == model.best_round_  # folds are always refitted
-    held = regressor().fit(
-        X[300:600], y[300:600], initial_prediction=f0[300:600],
-        X_val=X[600:], y_val=y[600:], initial_prediction_val=f0[600:],
-    )  # fmt: skip
-    np.testing.assert_allclose(model.validation_scores_, held.validation_scores_, rtol=1e-9)
-
-
-def test_without_early_stopping_validation_rows_are_only_looked_at(table):
+def test_splitter_must_hold_out_every_row_once(table):
     X, y, _ = table
-    truth = X[:, 0] + np.abs(X[:, 1])
-    model = regressor(early_stopping=False).fit(
-        X[:600], y[:600], initial_prediction=truth[:600],
-        X_val=X[600:], y_val=y[600:], initial_prediction_val=truth[600:],
-    )  # fmt: skip
-    assert model.best_round_ == len(model.steps_) == 12
-    assert len(model.validation_scores_) == 13
-
-
-def test_without_refit_the_rounds_are_those_of_the_rows_that_were_not_held_out(table):
-    X, y, f0 = table
-    kept, refitted = (
-        regressor(validation_fraction=0.25, refit=refit).fit(X, y, initial_prediction=f0)
-        for refit in (False, True)
-    )
-    np.testing.assert_array_equal(kept.validation_scores_, refitted.validation_scores_)
-    assert kept.best_round_ == refitted.best_round_ == len(refitted.steps_)
-    assert len(kept.steps_) == len(kept.validation_scores_) - 1
-    assert np.abs(kept.predict(X, f0) - refitted.predict(X, f0)).max() > 0
-
-
-def test_time_series_are_cut_by_the_users_own_splitter(table):
-    X, y, _ = table
-    model = regressor(cv=TimeSeriesSplit(3), init=DummyRegressor()).fit(X, y)
-    assert model.best_round_ > 0
+    with pytest.raises(ValueError, match="every row must be held out once, as by KFold"):
+        regressor(cv=TimeSeriesSplit(3), init=DummyRegressor()).fit(X, y)
 
 
 def test_any_prefix_of_the_rounds_predicts(table):
@@ -224,7 +219,7 @@ def test_any_prefix_of_the_rounds_predicts(table):
 def test_too_few_rows_keep_the_initial_predictor_and_say_so():
     X, y = np.arange(3.0)[:, None], np.arange(3.0)
     with pytest.warns(UserWarning, match="3 rows are too few"):
-        model = regressor(init=LinearRegression()).fit(X, y)
+        model = regressor(init=LinearRegression(), init_cv=None).fit(X, y)
     np.testing.assert_allclose(model.predict(X), y, atol=1e-12)
     with pytest.warns(UserWarning, match="too few"):
         classifier(init=LogisticRegression()).fit(np.arange(9.0)[:, None], np.arange(9) == 0)
@@ -233,13 +228,15 @@ def test_too_few_rows_keep_the_initial_predictor_and_say_so():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"validation_fraction": 1.0}, "validation_fraction"),
-        ({"validation_fraction": "some"}, "a share, 'cv' or 'auto'"),
+        ({"feedback": "loud"}, "feedback='loud': must be one of honest, in_sample, initial, none"),
+        ({"max_leaf_nodes": None}, "max_depth, max_leaf_nodes: one of the two"),
+        ({"max_leaf_nodes": 1}, "max_leaf_nodes"),
+        ({"l2_regularization": -1.0}, "l2_regularization"),
+        ({"engine": "exact"}, "engine='exact': needs max_leaf_nodes=None"),
         ({"n_iter_no_change": 0}, "n_iter_no_change"),
-        ({"tol": -1.0}, "tol"),
         ({"cv": 1}, "cv"),
         ({"init_cv": 1}, "init_cv"),
-        ({"max_depth": 13, "n_rounds": 0}, "max_depth=13"),
+        (PAPER | {"max_depth": 13}, "max_depth=13"),
         ({"scoring": "wisdom"}, "wisdom"),
         ({"min_samples_leaf": 0}, "min_samples_leaf"),
         ({"subsample": 0.0}, "subsample"),
@@ -258,6 +255,8 @@ def test_validation_rows_come_whole(table):
         regressor().fit(X, y, y_val=y)
     with pytest.raises(ValueError, match="for X and X_val, or for neither"):
         regressor().fit(X, y, initial_prediction=f0, X_val=X, y_val=y)
+    with pytest.raises(ValueError, match="goes with early_stopping=True and without groups"):
+        regressor(early_stopping=False).fit(X, y, X_val=X, y_val=y)
 
 
 def test_rows_that_a_model_separates_do_not_call_for_certainty():
@@ -265,34 +264,5 @@ def test_rows_that_a_model_separates_do_not_call_for_certainty():
     X = np.linspace(-1, 1, 70)[:, None]
     y = (X[:, 0] > 0).astype(int)
     p0 = 1 / (1 + np.exp(-12 * X[:, 0]))
-    model = classifier(n_rounds=100, n_trees=20).fit(X, y, initial_prediction=p0)
+    model = classifier(n_rounds=100).fit(X, y, initial_prediction=p0)
     assert np.abs(model.decision_function(X, p0)).max() < 18
-
-
-def test_one_part_of_the_rows_must_be_surer_than_folds():
-    # Gains of 100 rows with mean 1.3 and standard deviation 10: 1.3 standard errors.
-    gains = np.tile([11.3, -8.7], 50)
-
-    def judge(parts):
-        return float(parts[0].sum()), parts[0]
-
-    stages = [[np.zeros(100)], [gains]]
-    assert choose(iter(stages), judge, 3, 0.0, CAUTION).best_round == 1
-    assert choose(iter(stages), judge, 3, 0.0, CAUTION_OF_ONE).best_round == 0
-
-
-def test_estimators_are_more_cautious_with_one_part_than_with_folds(monkeypatch):
-    asked = []
-
-    def watching(stages, judge, patience, tol, caution):
-        asked.append(caution)
-        return choose(stages, judge, patience, tol, caution)
-
-    monkeypatch.setattr("pipeline.boosting.estimator.choose", watching)
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 2))
-    f = X[:, 0]
-    for fraction in ("cv", 0.3):
-        model = MulticalibrationBoostingRegressor(3, validation_fraction=fraction, random_state=0)
-        model.fit(X, f + rng.normal(size=200), initial_prediction=f)
-    assert asked == [CAUTION, CAUTION_OF_ONE]

@@ -21,6 +21,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pipeline.boosting.arrays import Floats
+from pipeline.boosting.caching import ENTRY, INNER
 from pipeline.boosting.splitmix import GOLDEN_GAMMA, mix
 
 Keys = NDArray[np.int32]
@@ -54,7 +55,7 @@ def ordered_keys(values: Floats) -> Keys:
     return bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF))
 
 
-@njit(cache=True, nogil=True)
+@njit(**ENTRY)
 def draw(seed, tree, node, purpose, attempt):
     """Return a number in [0, 1) that depends on the five integers alone."""
     z = mix(np.uint64(seed) + GOLDEN_GAMMA)
@@ -63,7 +64,7 @@ def draw(seed, tree, node, purpose, attempt):
     return np.float64(z >> np.uint64(11)) * 2.0**-53
 
 
-@njit(cache=True, nogil=True)
+@njit(**ENTRY)
 def draw_leaf_values(n_trees, n_leaves, seed):
     """Return values (n_trees, n_leaves), uniform on [−1, 1)."""
     values = np.empty((n_trees, n_leaves))
@@ -76,7 +77,7 @@ def draw_leaf_values(n_trees, n_leaves, seed):
 # --- sums over leaves -------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**ENTRY, error_model="numpy")
 def draw_trees(columns, residual, depth, seed, sums, counts, labels, known, uses_f):
     """Draw trees and fill the ``sums`` and ``counts`` (n_trees, 2^depth) of their leaves.
 
@@ -100,7 +101,7 @@ def draw_trees(columns, residual, depth, seed, sums, counts, labels, known, uses
                 labels[tree, row] = leaves[row]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _add_residuals(position, residual, banks, sums, counts):
     banks[:] = 0.0
     n_leaves = sums.shape[0]
@@ -113,7 +114,7 @@ def _add_residuals(position, residual, banks, sums, counts):
             sums[leaf] += banks[bank * n_leaves + leaf]
 
 
-@njit(cache=True, nogil=True)
+@njit(**ENTRY)
 def add_squares(labels, residual, squares):
     """Add each row's squared residual to its leaf of every tree."""
     for tree in range(labels.shape[0]):
@@ -121,7 +122,7 @@ def add_squares(labels, residual, squares):
             squares[tree, labels[tree, i]] += residual[i] * residual[i]
 
 
-@njit(cache=True, nogil=True)
+@njit(**ENTRY)
 def add_leaf_sums(labels, sums, out):
     """Add to each row (n,) the sum of its leaf of every tree."""
     for tree in range(labels.shape[0]):
@@ -129,7 +130,7 @@ def add_leaf_sums(labels, sums, out):
             out[i] += sums[tree, labels[tree, i]]
 
 
-@njit(cache=True, nogil=True)
+@njit(**ENTRY)
 def add_cluster_squares(labels, residual, clusters, order, squares):
     """Add to each cluster its squared leaf sums of every tree; ``order`` sorts rows by cluster."""
     leaf_sums = np.zeros(1 << MAX_DEPTH)
@@ -147,7 +148,7 @@ def add_cluster_squares(labels, residual, clusters, order, squares):
             start = end
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(**ENTRY, fastmath=True)
 def add_flipped(labels, residual, clusters, seed, sums):
     """Fill the leaf sums (n_trees, 2^depth, flips), which come as zeros, of random signs.
 
@@ -170,7 +171,7 @@ def add_flipped(labels, residual, clusters, seed, sums):
         _add_block(labels, start, size, bits.view(np.float32), sums)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(**ENTRY, fastmath=True)
 def add_drawn(labels, low, high, below, clusters, seed, sums, squares):
     """Fill the leaf sums (n_trees, 2^depth, draws) and Σ r² (draws,) of residuals low or high.
 
@@ -193,13 +194,13 @@ def add_drawn(labels, low, high, below, clusters, seed, sums, squares):
         _add_block(labels, start, size, values, sums)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _source(clusters, row):
     """Return the number from which a row's random numbers are made."""
     return clusters[row] if clusters.shape[0] > 0 else row
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(**INNER, fastmath=True)
 def _add_block(labels, start, size, values, sums):
     """Add the values (block, draws) of rows from ``start`` on to their leaves of all trees.
 
@@ -216,7 +217,7 @@ def _add_block(labels, start, size, values, sums):
 # --- drawing a tree ---------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER, error_model="numpy")
 def _draw_tree(columns, position, rows, depth, tree, seed):
     """Fill ``position`` with each row's leaf; return whether the tree looked at f."""
     uses_f = False
@@ -237,7 +238,7 @@ def _draw_tree(columns, position, rows, depth, tree, seed):
     return uses_f
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER, error_model="numpy")
 def _random_split(columns, position, node, level, count, rows, tree, seed):
     """Return a feature that varies on the node's rows, a threshold key, and whether it looked at f.
 
@@ -270,12 +271,12 @@ def _random_split(columns, position, node, level, count, rows, tree, seed):
     return chosen, _threshold(smallest, largest, draw(seed, tree, number, _THRESHOLD, 0)), True
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _column(columns, feature):
     return columns.x_keys[feature] if feature < columns.x_keys.shape[0] else columns.f_keys
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _count(position, node):
     """Return the number of a node's rows; bytes are counted in blocks, many at once."""
     count = 0
@@ -287,7 +288,7 @@ def _count(position, node):
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _members(position, node, rows):
     """Return a node's rows, in the buffer ``rows``."""
     filled = np.uint64(0)
@@ -297,7 +298,7 @@ def _members(position, node, rows):
     return rows[: np.int64(filled)]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _range(columns, position, node, level, members, feature):
     """Return the smallest and largest key of a feature among the rows of a node."""
     if level == 0:
@@ -311,7 +312,7 @@ def _range(columns, position, node, level, members, feature):
     return smallest, largest
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _masked_range(column, position, node):
     """Return the smallest and largest key among the rows of a node."""
     smallest, largest = np.int32(_HIGHEST), np.int32(_LOWEST)
@@ -322,7 +323,7 @@ def _masked_range(column, position, node):
     return smallest, largest
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _threshold(smallest, largest, u):
     """Return the key of a uniform value in [smallest, largest), so that both sides have rows."""
     a, b = _value(smallest), _value(largest)
@@ -330,7 +331,7 @@ def _threshold(smallest, largest, u):
     return min(max(key, smallest), largest - np.int32(1))
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _value(key):
     """Return the float64 value of an ordered key."""
     buffer = np.empty(1, np.int32)
@@ -338,7 +339,7 @@ def _value(key):
     return np.float64(buffer.view(np.float32)[0])
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _key(value):
     """Return the ordered key of a float64 value rounded to float32."""
     buffer = np.empty(1, np.float32)
@@ -347,7 +348,7 @@ def _key(value):
     return np.int32(bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF)))
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _descend(position, node, column, threshold):
     """Send the rows at node k to node 2k (key ≤ threshold) or 2k + 1 of the next level."""
     left = np.uint8(2 * node)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Self
@@ -14,6 +13,7 @@ from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 from tqdm import tqdm
 
+from pipeline.boosting.arrays import Floats
 from pipeline.boosting.audit import Assessment, Auditor
 from pipeline.boosting.distributed.checkpoint import Checkpoint
 from pipeline.boosting.distributed.dask import OnDask, chunks_of, dask_table, is_dask
@@ -26,8 +26,9 @@ from pipeline.boosting.losses import SquaredLoss
 from pipeline.boosting.parameters import seed_of
 from pipeline.boosting.regressor import MulticalibrationBoostingRegressor
 from pipeline.boosting.rescaling import Rescaling, resolve
-from pipeline.boosting.rows import TrainingRows
-from pipeline.boosting.stopping import CAUTION_OF_ONE, Choice, choose, judge_of
+from pipeline.boosting.rows import Rows
+from pipeline.boosting.stopping import choose, gain
+from pipeline.boosting.trajectories import Trajectory
 
 # Parameters that the fitted model has, too.
 SHARED = ["n_rounds", "eta", "rescaling", "n_trees", "max_depth"]
@@ -53,8 +54,8 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
         Whether rows that no round sees choose the number of rounds; see `validation_fraction`.
     validation_fraction : float, default=0.2
         The share of such rows; at most ``sample_size`` rows are left out.
-    n_iter_no_change, tol : 3, 0.0
-        Rounds without an improvement of more than ``tol`` after which no more are tried.
+    n_iter_no_change : int, default=3
+        Rounds without an improvement after which no more are tried.
     sample_size : int, default=100_000
         About how many rows this process sees: of those that are fitted, for the bins' boundaries,
         and of those that are not, for stopping and the audit.
@@ -74,7 +75,8 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
     Attributes
     ----------
     model_ : the fitted `MulticalibrationBoostingRegressor`; this object also has its attributes
-        best_round_, weights_, gaps_, losses_ and validation_scores_.
+        best_round_; weights_, gaps_ and losses_ are of all rounds, validation_scores_ of those that
+        the rows left out have judged.
     initial_audit_, audit_ : `Assessment` of f_0 and of the fitted model, on the rows left out
         (about ``sample_size`` of them, ``audit_.n``), with its standard error; None without such
         rows.
@@ -97,7 +99,6 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
         early_stopping: bool = True,
         validation_fraction: float = 0.2,
         n_iter_no_change: int = 3,
-        tol: float = 0.0,
         sample_size: int = 100_000,
         max_bins: int = 255,
         checkpoint: str | Path | None = None,
@@ -117,7 +118,6 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
         self.sample_size = sample_size
         self.max_bins = max_bins
         self.checkpoint = checkpoint
@@ -144,15 +144,17 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
         with holders.open():
             fit = DistributedFit(table, holders, settings, self.checkpoint)
             steps: list[DistributedStep] = []
-            choice = self._chosen(self._followed(fit, steps), fit, settings.seed)
-        self.model_ = self._local(fit, choice)
+            kept = self._kept(self._followed(fit, steps), fit)
+        self.model_ = self._local(fit, kept)
+        self.best_round_ = len(kept.rounds)
         self.n_features_in_ = self.model_.n_features_in_
         if table.named:
             self.feature_names_in_ = self.model_.feature_names_in_
-        for name in ("best_round_", "weights_", "gaps_", "losses_", "validation_scores_"):
-            setattr(self, name, getattr(self.model_, name))
-        self.initial_audit_ = _audit(fit, steps[0], settings.seed)
-        self.audit_ = _audit(fit, steps[choice.best_round], settings.seed)
+        self.weights_ = np.array([r.weight for r in fit.rounds])
+        self.gaps_ = np.array([r.gap for r in fit.rounds])
+        self.losses_ = np.array(fit.losses)
+        self.initial_audit_ = _audit(fit, steps[0].f_held_out, settings.seed)
+        self.audit_ = _audit(fit, self._after(steps, kept), settings.seed)
         return self
 
     def __sklearn_clone__(self) -> Self:
@@ -182,40 +184,41 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
 
     # --- fitting --------------------------------------------------------------------------------
 
-    def _followed(self, fit: DistributedFit, steps: list[DistributedStep]) -> Iterator[Any]:
+    def _followed(self, fit: DistributedFit, steps: list[DistributedStep]) -> Iterator[Floats]:
         """The held-out scores after each round; the steps are added to ``steps``."""
         total = self.n_rounds + 1
         for step in tqdm(fit.run(), "rounds", total, disable=not self.verbose, leave=False):
             steps.append(step)
-            yield [step.f_held_out]
+            yield step.f_held_out
 
-    def _chosen(self, stages: Iterator[Any], fit: DistributedFit, seed: int) -> Choice:
+    def _kept(self, stages: Iterator[Floats], fit: DistributedFit) -> Trajectory:
+        """The rounds, and the share of them, that the rows left out support."""
         if not self.early_stopping:
             for _ in stages:
                 pass
-            return Choice(len(fit.rounds), np.empty(0))
-
-        @cache
-        def judge() -> Any:
-            """Knows the held-out rows, which are there with the first scores."""
-            held = fit.held_out
-            rows = TrainingRows(table=held.X, X=held.X, labels=held.y, y=held.y)
-            return judge_of("loss", [rows], SquaredLoss(), None, seed, fit.encoding.expanded)
-
-        patience, tol = self.n_iter_no_change, self.tol
-        return choose(stages, lambda scores: judge()(scores), patience, tol, CAUTION_OF_ONE)
-
-    def _local(self, fit: DistributedFit, choice: Choice) -> MulticalibrationBoostingRegressor:
-        parameters = {name: getattr(self, name) for name in SHARED}
-        model = MulticalibrationBoostingRegressor(**parameters, engine="lightgbm")
-        return model.load_rounds(
-            fit.encoding,
-            fit.initial.predictor,
-            fit.rounds,
-            fit.losses,
-            choice,
-            named=fit.table.named,
+            return Trajectory(tuple(fit.rounds), float(self.eta))
+        loss = SquaredLoss()
+        choice = choose(
+            stages, lambda f: -float(loss.of_rows(fit.held_out.y, f).mean()), self.n_iter_no_change
         )
+        self.validation_scores_ = choice.scores
+        found = gain(loss, Rows(y=fit.held_out.y), choice.first, choice.f)
+        rounds = tuple(fit.rounds[: choice.best_round]) if found.share > 0 else ()
+        return Trajectory(rounds, float(self.eta), share=found.share)
+
+    @staticmethod
+    def _after(steps: Sequence[DistributedStep], kept: Trajectory) -> Floats:
+        """The fitted model's scores of the rows left out."""
+        first, last = steps[0].f_held_out, steps[len(kept.rounds)].f_held_out
+        return first + kept.share * (last - first)
+
+    def _local(self, fit: DistributedFit, kept: Trajectory) -> MulticalibrationBoostingRegressor:
+        parameters = {name: getattr(self, name) for name in SHARED}
+        model = MulticalibrationBoostingRegressor(
+            **parameters, max_leaf_nodes=None, l2_regularization=0.0, feedback="in_sample"
+        )
+        predictor = fit.initial.predictor
+        return model.load_trajectory(fit.encoding, predictor, kept, named=fit.table.named)
 
     def _table(
         self, client: Any, X: Any, y: Any, initial_prediction: Any, drop: Sequence[str]
@@ -260,20 +263,19 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
         )  # fmt: skip
         check_scalar(self.sample_size, "sample_size", Integral, min_val=100)
         check_scalar(self.max_bins, "max_bins", Integral, min_val=2, max_val=MOST_BINS)
-        check_scalar(self.tol, "tol", Real, min_val=0)
         if self.init not in ("forest", "mean"):
             raise ValueError(f"init={self.init!r}: must be 'forest' or 'mean'")
         if self.checkpoint is not None and not isinstance(self.random_state, Integral):
             raise ValueError("checkpoint: needs an int random_state, or no fit could go on from it")
 
 
-def _audit(fit: DistributedFit, step: DistributedStep, seed: int) -> Assessment | None:
+def _audit(fit: DistributedFit, f: Floats, seed: int) -> Assessment | None:
     """The multicalibration error on the rows left out, if there are any."""
     held = fit.held_out
     if len(held.y) < 2:
         return None
     auditor = Auditor(fit.encoding.expanded(held.X), seed=seed)
-    return auditor.assess(y=held.y, prediction=step.f_held_out)
+    return auditor.assess(y=held.y, prediction=f)
 
 
 def _client(client: Any) -> Any:

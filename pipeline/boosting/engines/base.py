@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from pipeline.boosting.arrays import Floats
 class TreeSettings:
     """The parameters of a round's ensemble, as in scikit-learn's GradientBoostingRegressor.
 
+    max_leaves : the largest number of leaves; None is 2^max_depth.  l2 : as many rows of residual 0
+    are added to each leaf.  Engines other than LightGBM have neither.
     subsample : share of the rows that each tree is fitted to, drawn without replacement.
     max_features : share of the features (f among them) that each split chooses from.
     """
@@ -30,6 +32,16 @@ class TreeSettings:
     min_samples_leaf: int = 1
     subsample: float = 1.0
     max_features: float = 1.0
+    max_leaves: int | None = None
+    l2: float = 0.0
+
+    def check_plain(self, engine: str) -> None:
+        """Raise ValueError for settings that only LightGBM has."""
+        if self.max_leaves is not None or self.l2 > 0:
+            raise ValueError(
+                f"engine={engine!r}: needs max_leaf_nodes=None (and a max_depth) and "
+                "l2_regularization=0; only engine='lightgbm' has them"
+            )
 
 
 class Ensemble(Protocol):
@@ -61,7 +73,16 @@ class Grower(Protocol):
 
 
 class Fitter(Protocol):
-    """An engine bound to training rows; ``settings`` are the parameters of its ensembles."""
+    """An engine bound to training rows; for the log-loss it also has one of the next two."""
+
+    def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[Ensemble, Floats]:
+        """Fit to residual (n,) on (X, f); return the ensemble and its values on these rows (n,)."""
+        ...
+
+
+@runtime_checkable
+class GrowsTrees(Protocol):
+    """A `Fitter` of trees one at a time; ``settings`` are the parameters of its ensembles."""
 
     settings: TreeSettings
 
@@ -69,8 +90,15 @@ class Fitter(Protocol):
         """Start a round on (X, f) whose leaf values the caller chooses."""
         ...
 
-    def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[Ensemble, Floats]:
-        """Fit to residual (n,) on (X, f); return the ensemble and its values on these rows (n,)."""
+
+@runtime_checkable
+class FitsLogLoss(Protocol):
+    """A `Fitter` that minimises the log-loss by itself."""
+
+    def fit_log_loss(
+        self, feature: Floats, y: Floats, f: Floats, seed: int
+    ) -> tuple[Ensemble, Floats]:
+        """Fit to y (n,) of 0 and 1 on (X, feature), from logits f (n,); return as `Fitter.fit`."""
         ...
 
 

@@ -9,8 +9,8 @@ a held-out row between the two thresholds may fall on the other side.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines.base import Engine, Ensemble, Fitter, Grower, TreeSettings
+from pipeline.boosting.engines.base import Engine, Ensemble, FitsLogLoss, Fitter, TreeSettings
 
 BLOCK = 200_000  # rows that are joined and predicted at a time
 MOST_BINS = 65_535
@@ -36,6 +36,9 @@ class Bins:
 
 
 LOSSLESS = Bins(MOST_BINS, 1)
+# Trees start from the logits that they are given. A leaf of rows that are certain and wrong has
+# next to no curvature, and its step would be huge: it needs some.
+LOG_LOSS = {"objective": "binary", "boost_from_average": False, "min_sum_hessian_in_leaf": 1e-3}
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class LightgbmEnsemble(Ensemble):
 
     @override
     def predict(self, X: Floats, f: Floats) -> Floats:
-        h = np.concatenate([self.booster.predict(Z) for Z in _blocks(X, f)])
+        h = np.concatenate([self.booster.predict(Z, raw_score=True) for Z in _blocks(X, f)])
         h += self.constant
         return h
 
@@ -57,57 +60,7 @@ class LightgbmEnsemble(Ensemble):
 
 
 @dataclass(frozen=True)
-class LightgbmLeaves(Ensemble):
-    """LightGBM's trees over (f, x) with given leaf values: h(x, f) = lr Σ leaf values."""
-
-    trees: tuple[Any, ...]
-    values: tuple[Floats, ...]
-    learning_rate: float
-
-    @override
-    def predict(self, X: Floats, f: Floats) -> Floats:
-        return np.concatenate([self._block(Z) for Z in _blocks(X, f)])
-
-    def _block(self, Z: Floats) -> Floats:
-        h = np.zeros(len(Z))
-        for tree, values in zip(self.trees, self.values, strict=True):
-            h += self.learning_rate * values[_leaves(tree, Z)]
-        return h
-
-    @override
-    def gains(self) -> Floats:
-        return _f_last(sum(tree.feature_importance("gain") for tree in self.trees))
-
-
-@dataclass(frozen=True)
-class LightgbmGrower(Grower):
-    """Grows LightGBM's trees one at a time."""
-
-    fitter: LightgbmFitter
-    f: Floats
-    data: Any
-    parameters: dict[str, Any]
-    trees: list[Any] = field(default_factory=list)
-
-    @override
-    def grow(self, residual: Floats, mass: Floats | None = None) -> NDArray[np.intp]:
-        weights = np.ones(len(residual)) if mass is None else mass
-        seen = np.flatnonzero(weights)  # LightGBM would count rows of weight 0 in a leaf
-        data = self.data if len(seen) == len(weights) else self.data.subset(seen).construct()
-        data.set_label(residual[seen])
-        data.set_weight(weights[seen])
-        tree = lightgbm_package().train(self.parameters, data, 1)
-        self.trees.append(tree)
-        return np.concatenate([_leaves(tree, Z) for Z in _blocks(self.fitter.X, self.f)])
-
-    @override
-    def ensemble(self, values: Sequence[Floats]) -> LightgbmLeaves:
-        rate = self.fitter.settings.learning_rate
-        return LightgbmLeaves(tuple(self.trees), tuple(values), rate)
-
-
-@dataclass(frozen=True)
-class LightgbmFitter(Fitter):
+class LightgbmFitter(Fitter, FitsLogLoss):
     """LightGBM bound to training rows.
 
     binned : the bins of X.  seen : the rows of positive weight; None if that is all rows.
@@ -124,34 +77,35 @@ class LightgbmFitter(Fitter):
 
     @override
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[LightgbmEnsemble, Floats]:
-        data = self._dataset(f, residual)
-        parameters = self._parameters(seed) | {"learning_rate": self.settings.learning_rate}
+        return self._trained(self._parameters(seed), self._dataset(f, residual), f)
+
+    def _trained(
+        self, parameters: dict[str, Any], data: Any, feature: Floats
+    ) -> tuple[LightgbmEnsemble, Floats]:
         booster = lightgbm_package().train(parameters, data, self.settings.n_trees)
         booster.free_dataset()
         ensemble = LightgbmEnsemble(booster)
-        return ensemble, ensemble.predict(self.X, f)
+        return ensemble, ensemble.predict(self.X, feature)
 
     @override
-    def grower(self, f: Floats, seed: int) -> LightgbmGrower:
-        # Only the leaves of these trees are used, not their values. Each tree has its own weights,
-        # so all rows are binned here.
-        parameters = self._parameters(seed) | {"learning_rate": 1.0, "boost_from_average": False}
-        fitter = self
-        if self.seen is not None:
-            engine = LightgbmEngine(self.settings, self.n_threads, self.bins, self.categorical)
-            fitter = engine.bind(self.X)
-        return LightgbmGrower(fitter, f, fitter._dataset(f, np.zeros(len(f))), parameters)
+    def fit_log_loss(
+        self, feature: Floats, y: Floats, f: Floats, seed: int
+    ) -> tuple[LightgbmEnsemble, Floats]:
+        data = self._dataset(feature, y, init_score=f)
+        return self._trained(self._parameters(seed) | LOG_LOSS, data, feature)
 
-    def _dataset(self, f: Floats, residual: Floats) -> Any:
-        """Return (f, X) as bins."""
+    def _dataset(self, feature: Floats, label: Floats, **more: Floats | None) -> Any:
+        """Return (feature, X) as bins, with a label and what else there is of each row."""
+        more["weight"] = self.weights
+        if self.seen is not None:
+            feature, label = feature[self.seen], label[self.seen]
+            more = {name: v if v is None else v[self.seen] for name, v in more.items()}
         parameters = binning(self.bins, self.n_threads)
-        weights = self.weights
-        if self.seen is not None and weights is not None:
-            f, residual, weights = f[self.seen], residual[self.seen], weights[self.seen]
-        return with_f(f, residual, self.binned, parameters, weight=weights)
+        return with_f(feature, label, self.binned, parameters, **more)
 
     def _parameters(self, seed: int) -> dict[str, Any]:
-        return binning(self.bins, self.n_threads) | growing(self.settings, seed)
+        rate = {"learning_rate": self.settings.learning_rate}
+        return binning(self.bins, self.n_threads) | growing(self.settings, seed) | rate
 
 
 @dataclass(frozen=True)
@@ -174,6 +128,8 @@ class LightgbmEngine(Engine):
     @override
     def bind(self, X: Floats, weights: Floats | None = None) -> LightgbmFitter:
         parameters = binning(self.bins, self.n_threads)
+        if weights is not None:
+            weights = weights / weights[weights > 0].mean()  # l2 does not depend on their unit
         seen = None if weights is None or weights.all() else np.flatnonzero(weights)
         rows = X if seen is None else X[seen]
         binned = (
@@ -224,7 +180,8 @@ def growing(settings: TreeSettings, seed: int) -> dict[str, Any]:
     chosen = {
         "objective": "regression",
         "max_depth": settings.max_depth,
-        "num_leaves": 2**settings.max_depth,
+        "num_leaves": settings.max_leaves or 2**settings.max_depth,
+        "lambda_l2": settings.l2,
         "min_data_in_leaf": settings.min_samples_leaf,
         "min_sum_hessian_in_leaf": 0.0,
         "seed": seed % 2**31,
@@ -252,10 +209,6 @@ def _blocks(X: Floats, f: Floats) -> Iterator[Floats]:
     for start in range(0, max(len(f), 1), BLOCK):
         rows = slice(start, start + BLOCK)
         yield np.column_stack([f[rows], X[rows]])
-
-
-def _leaves(tree: Any, Z: Floats) -> NDArray[np.intp]:
-    return tree.predict(Z, pred_leaf=True).reshape(len(Z), -1)[:, 0].astype(np.intp)
 
 
 def _f_last(gains: Any) -> Floats:

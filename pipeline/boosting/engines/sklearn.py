@@ -12,7 +12,14 @@ from sklearn.tree import DecisionTreeRegressor
 from typing_extensions import override
 
 from pipeline.boosting.arrays import Float32s, Floats
-from pipeline.boosting.engines.base import Engine, Ensemble, Fitter, Grower, TreeSettings
+from pipeline.boosting.engines.base import (
+    Engine,
+    Ensemble,
+    Fitter,
+    Grower,
+    GrowsTrees,
+    TreeSettings,
+)
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,7 @@ class SklearnGrower(Grower):
 
 
 @dataclass(frozen=True)
-class SklearnFitter(Fitter):
+class SklearnFitter(Fitter, GrowsTrees):
     """scikit-learn bound to training rows; it prepares nothing, every round starts from X again."""
 
     X: Floats
@@ -108,6 +115,10 @@ class SklearnEngine(Engine):
     """``engine="sklearn"``."""
 
     settings: TreeSettings
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        self.settings.check_plain("sklearn")
 
     @override
     def bind(self, X: Floats, weights: Floats | None = None) -> SklearnFitter:

@@ -3,7 +3,7 @@
 A method is a frozen dataclass of its options with ``fit(sample, validation, seed)``; see `Method`.
 """
 
-from pipeline.boosting.peers.algorithm import Algorithm, Estimator
+from pipeline.boosting.peers.algorithm import Algorithm, Estimator, Feedback
 from pipeline.boosting.peers.auditors import AuditorBoosting
 from pipeline.boosting.peers.base import Corrected, Method, Sample
 from pipeline.boosting.peers.level_sets import LevelSetBoosting
@@ -16,7 +16,7 @@ from pipeline.boosting.peers.recalibration import (
     LinearRecalibration,
     Nothing,
 )
-from pipeline.boosting.peers.trees import Histogram, Lightgbm
+from pipeline.boosting.peers.trees import CrossFittedTrees, Histogram, Lightgbm
 
 _ALL: tuple[type[Method], ...] = (
     Nothing,
@@ -24,9 +24,11 @@ _ALL: tuple[type[Method], ...] = (
     IsotonicRecalibration,
     GroupShift,
     Lightgbm,
+    CrossFittedTrees,
     Histogram,
     Algorithm,
     Estimator,
+    Feedback,
     Mcgrad,
     LevelSetBoosting,
     IterativePatching,

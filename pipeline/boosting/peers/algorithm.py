@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
@@ -11,9 +12,29 @@ from typing_extensions import override
 
 from pipeline.boosting import stopping
 from pipeline.boosting.arrays import Floats
+from pipeline.boosting.audit import Auditor
 from pipeline.boosting.classifier import MulticalibrationBoostingClassifier
+from pipeline.boosting.engines import TreeSettings, make_engine
+from pipeline.boosting.estimator import PAPER
+from pipeline.boosting.folds import fold_numbers
+from pipeline.boosting.losses import LogLoss, Loss, SquaredLoss
 from pipeline.boosting.peers.base import Corrected, Method, Sample
 from pipeline.boosting.regressor import MulticalibrationBoostingRegressor
+from pipeline.boosting.rescaling import Unit
+from pipeline.boosting.rows import TrainingRows
+from pipeline.boosting.trajectories import (
+    FEEDBACK,
+    BoostingSettings,
+    CrossFit,
+    corrected_stages,
+)
+
+FIXED = {
+    name: PAPER[name]
+    for name in (
+        "feedback", "init_cv", "max_leaf_nodes", "l2_regularization", "early_stopping", "engine",
+    )
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,8 +74,8 @@ class Algorithm(Method):
             max_depth=self.depth,
             learning_rate=self.learning_rate,
             min_samples_leaf=int(leaf),
-            early_stopping=False,
             random_state=seed,
+            **FIXED,
         )
         model.fit(sample.X, sample.y, initial_prediction=sample.f)
 
@@ -66,22 +87,86 @@ class Algorithm(Method):
 
 
 @dataclass(frozen=True)
+class Feedback(Method):
+    """Algorithm 1 as trajectories of folds that are averaged, which differ in the trees' feature.
+
+    feedback : the feature, see `pipeline.boosting.trajectories`.  every : the trees of a round,
+    after which the feature is renewed.  total : the trees of a trajectory.  With η = 1 the trees
+    are the same boosting, whatever `every` is, but for the feature.
+    """
+
+    name = "feedback"
+    cost = 8.0
+
+    feedback: str = "in_sample"
+    every: int = 100
+    total: int = 1000
+    eta: float = 1.0
+    depth: int = 3
+    learning_rate: float = 0.05
+    folds: int = 5
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        if self.feedback not in FEEDBACK:
+            raise ValueError(f"feedback={self.feedback}: must be one of {', '.join(FEEDBACK)}")
+
+    @override
+    def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
+        loss: Loss = LogLoss() if sample.binary else SquaredLoss()
+        engine = make_engine("exact", TreeSettings(self.every, self.depth, self.learning_rate))
+        settings = BoostingSettings(loss, engine, self.eta, Unit(), seed, self.feedback)
+        table = TrainingRows(table=sample.X, X=sample.X, labels=sample.y, y=sample.y)
+        fold = fold_numbers(table, self.folds, sample.binary, seed, "folds")
+        if fold is None:
+            raise ValueError(f"folds={self.folds}: {len(sample)} rows are too few")
+        starts, n_rounds = [loss.score(sample.f)] * (int(fold.max()) + 1), self.total // self.every
+        fit = CrossFit(settings, table, sample.X, starts, fold, n_rounds)
+        for _ in fit.stages():
+            pass
+        trajectories = fit.trajectories(n_rounds, 1.0)
+
+        def stages(rows: Sample) -> Iterator[Floats]:
+            return map(loss.response, corrected_stages(trajectories, rows.X, loss.score(rows.f)))
+
+        def predict(rows: Sample) -> Floats:
+            *_, last = stages(rows)
+            return last
+
+        return Corrected(predict, n_rounds, stages, self._training(fit, sample, seed))
+
+    def _training(self, fit: CrossFit, sample: Sample, seed: int) -> dict[str, float]:
+        """Return what the theory bounds: the first trajectory's own rows, last round over first."""
+        own, rounds, loss = fit.fold != 0, fit.rounds[0], fit.settings.loss
+        auditor = Auditor(sample.X[own], seed=seed)
+        before, after = (
+            auditor.error(y=sample.y[own], prediction=loss.response(f))
+            for f in (fit.starts[0][own], fit.scores[0])
+        )
+        return {
+            "loss_train": fit.losses[-1] / fit.losses[0],
+            "gap_train": rounds[-1].gap / (rounds[0].gap or 1.0),
+            "mce_train": after / (before or 1.0),
+        }
+
+
+@dataclass(frozen=True)
 class Estimator(Method):
     """Algorithm 1 as this library's estimators run it, with their defaults.
 
-    in_sample : the model was fitted to these rows, so it looks better on them than on others; the
-    number of rounds is then chosen on the validation rows, which the model has not seen. The other
-    options are parameters of the estimators; None is their default.
+    in_sample : the model was fitted to these rows, so it looks better on them than on others; what
+    is kept is then judged on the validation rows, which the model has not seen. The other options
+    are parameters of the estimators; None is their default.
     """
 
     name = "estimator"
+    cost = 3.0
 
-    eta: float | None = None
-    rescaling: str | None = None
+    feedback: str | None = None
     n_trees: int | None = None
-    max_depth: int | None = None
-    min_samples_leaf: int | None = None
-    n_iter_no_change: int | None = None
+    max_leaf_nodes: int | None = None
+    l2_regularization: float | None = None
+    stack: bool | None = None
     in_sample: bool = False
 
     @property
@@ -103,8 +188,9 @@ class Estimator(Method):
                 "y_val": validation.y,
                 "initial_prediction_val": validation.f,
             }
-        model.fit(sample.X, sample.y, initial_prediction=sample.f, **held_out)
-
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "no correction is kept")
+            model.fit(sample.X, sample.y, initial_prediction=sample.f, **held_out)
         return _corrected(model, int(model.best_round_))
 
 
@@ -127,9 +213,8 @@ def _corrected(model: Any, best: int) -> Corrected:
 def estimator_defaults() -> dict[str, Any]:
     """Return the defaults of the estimators that their predictions depend on."""
     known = MulticalibrationBoostingRegressor().get_params()
-    others = {"init", "init_cv", "engine", "n_jobs", "random_state", "verbose"}
-    caution = [stopping.CAUTION, stopping.CAUTION_OF_ONE]
-    return {k: v for k, v in known.items() if k not in others} | {"caution": caution}
+    others = {"init", "init_cv", "n_jobs", "random_state", "verbose"}
+    return {k: v for k, v in known.items() if k not in others} | {"doubt": stopping.DOUBT}
 
 
 def _kind(sample: Sample) -> Any:

@@ -5,10 +5,11 @@ Predictions lie in [0, 1]. In each iteration a regression of the residuals f −
 all rows and to the rows of each bucket of initial predictions. The regression with the largest
 mean(h · residual) on its rows updates the rows of its bucket: f e^(−η h), or f − η h. It ends when
 none exceeds ``alpha``. The defaults are those of the R package: 5 iterations, α = 1e-4, η = 1, two
-buckets, multiplicative updates, a ridge of λ = 0.01 on standardised columns (by glmnet, which also
-divides λ by the residuals' standard deviation; that is not done here). Its other auditor is rpart's
-tree with its defaults (at least 20 rows to split, 7 in a leaf, and each split has to explain 1 % of
-the variance).
+buckets, multiplicative updates, a ridge of λ = 0.01 on standardised columns (by glmnet, which
+divides λ by the residuals' standard deviation). Its other auditor is rpart's tree with its defaults
+(at least 20 rows to split, 7 in a leaf, and each split has to explain 1 % of the variance). The
+package calls its defaults multiaccuracy; for multicalibration it recommends ten buckets and
+additive updates.
 """
 
 from __future__ import annotations
@@ -94,7 +95,8 @@ class AuditorBoosting(Method):
     def _model(self, residual: Floats, seed: int) -> Any:
         if self.auditor == "ridge":
             # glmnet minimises half the mean of the squares, scikit-learn their sum.
-            return make_pipeline(StandardScaler(), Ridge(self.penalty * len(residual)))
+            penalty = self.penalty * len(residual) / float(residual.std())
+            return make_pipeline(StandardScaler(), Ridge(penalty))
         return DecisionTreeRegressor(
             min_samples_split=20,
             min_samples_leaf=7,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -44,12 +44,14 @@ class Corrected:
 
     predict : returns the corrected predictions of rows; it does not use their y.  rounds : the
     number of rounds that it uses.  stages : yields the predictions after each round, from round 0
-    on; None if the method has no rounds.
+    on; None if the method has no rounds.  training : what is known of the rows that it was fitted
+    to, by name.
     """
 
     predict: Callable[[Sample], Floats]
     rounds: int
     stages: Callable[[Sample], Iterator[Floats]] | None = None
+    training: Mapping[str, float] = field(default_factory=dict)
 
 
 class Method(Protocol):
@@ -96,10 +98,14 @@ class Range:
             return cls(0.0, 1.0)
         return cls(float(sample.y.min()), float(sample.y.max()))
 
+    def shares(self, values: Floats) -> Floats:
+        """Map the range to [0, 1], and values outside of it beyond."""
+        width = self.high - self.low
+        return (values - self.low) / (width if width > 0 else 1.0)
+
     def to(self, values: Floats) -> Floats:
         """Map values to [0, 1]; those outside of the range are clipped."""
-        width = self.high - self.low
-        return np.clip((values - self.low) / (width if width > 0 else 1.0), 0.0, 1.0)
+        return np.clip(self.shares(values), 0.0, 1.0)
 
     def back(self, shares: Floats) -> Floats:
         """Map values of [0, 1] back to the range; the inverse of `to`."""

@@ -2,15 +2,18 @@
 
 Predictions lie on a grid of [0, 1]. In each round a regression of y is fitted to the rows of each
 level set; its predictions, rounded to the grid, are the next predictions. As in the authors' code
-(LSBoost.py), the grid has ``levels + 1`` points over the range of y; there are at least two rounds,
-and the last is the first one after the training error fell by no more than ``gamma / levels``,
-whose predictions are not rounded; the weak learner is a linear regression.
+(LSBoost.py), the grid has ``levels + 1`` points over the range of y; a level set of one row is left
+as it is; there are at least two rounds, and the last is the first one after the training error fell
+by no more than ``gamma / levels``, whose predictions are not rounded; the weak learner is a linear
+regression. With ``validated`` (``fit_validation`` in their code) a level set is updated only if its
+regression has less than (1 − ``gamma``) times the error of the predictions before on the validation
+rows of the level set, of which there have to be two.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from sklearn.linear_model import LinearRegression
@@ -19,6 +22,37 @@ from typing_extensions import override
 
 from pipeline.boosting.arrays import Floats, Ints
 from pipeline.boosting.peers.base import Corrected, Method, Range, Sample
+
+FEWEST_ROWS = 2  # of a level set that is updated
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """Rows with their predictions p (n,) and the level sets (n,) that these lie in."""
+
+    X: Floats
+    y: Floats
+    p: Floats
+    level: Ints
+
+    @classmethod
+    def of(cls, rows: Sample, scale: Range, levels: int) -> Self:
+        p, unknown = scale.to(rows.f), np.zeros(len(rows), np.int64)
+        return cls(rows.X, scale.shares(rows.y), p, unknown).rounded(levels)
+
+    def rounded(self, levels: int) -> Self:
+        """Return the rows with predictions at the nearest points of the grid."""
+        level = np.rint(np.clip(self.p, 0.0, 1.0) * levels).astype(np.int64)
+        return replace(self, p=level / levels, level=level)
+
+    def updated(self, learners: dict[int, Any], rate: float) -> Self:
+        """Return the rows with the predictions of the level sets' learners."""
+        p = self.p.copy()
+        for v, learner in learners.items():
+            inside = self.level == v
+            if inside.any():
+                p[inside] += rate * (learner.predict(self.X[inside]) - p[inside])
+        return replace(self, p=p)
 
 
 @dataclass(frozen=True)
@@ -39,46 +73,56 @@ class LevelSetBoosting(Method):
     learner: str = "linear"
     depth: int = 2
     learning_rate: float = 1.0
+    validated: bool = False
 
     def __post_init__(self) -> None:
         """Check the options."""
         if self.learner not in ("linear", "tree"):
             raise ValueError(f"learner={self.learner}: must be linear or tree")
 
+    @property
+    @override
+    def validates(self) -> bool:
+        return self.validated
+
     @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         scale = Range.of(sample)
-        y = scale.to(sample.y)
-        grid = np.linspace(0.0, 1.0, self.levels + 1)
-        p, level = _rounded(scale.to(sample.f), grid)
+        train = _Placed.of(sample, scale, self.levels)
+        held_out = _Placed.of(validation, scale, self.levels)
         rounds: list[dict[int, Any]] = []
         errors: list[float] = []
         for t in range(self.rounds):
             last = t + 1 == self.rounds or (
                 t >= 2 and errors[-2] - errors[-1] <= self.gamma / self.levels
             )
-            rounds.append(self._learners(sample.X, y, level, seed))
-            p = self._step(sample.X, p, level, rounds[-1])
+            learners = self._learners(train, seed)
+            if self.validated:
+                learners = {v: h for v, h in learners.items() if self._is_better(h, v, held_out)}
+            rounds.append(learners)
             if last:
                 break
-            p, level = _rounded(p, grid)
-            errors.append(float(np.square(y - p).mean()))
+            train, held_out = (
+                rows.updated(learners, self.learning_rate).rounded(self.levels)
+                for rows in (train, held_out)
+            )
+            errors.append(float(np.square(train.y - train.p).mean()))
 
         def predict(rows: Sample) -> Floats:
-            q, at = _rounded(scale.to(rows.f), grid)
-            for learners in rounds:
-                q = self._step(rows.X, q, at, learners)
-                if learners is not rounds[-1]:
-                    q, at = _rounded(q, grid)
-            return scale.back(np.clip(q, 0.0, 1.0))
+            placed = _Placed.of(rows, scale, self.levels)
+            for learners in rounds[:-1]:
+                placed = placed.updated(learners, self.learning_rate).rounded(self.levels)
+            p = placed.updated(rounds[-1], self.learning_rate).p
+            return scale.back(np.clip(p, 0.0, 1.0))
 
         return Corrected(predict, len(rounds))
 
-    def _learners(self, X: Floats, y: Floats, level: Ints, seed: int) -> dict[int, Any]:
+    def _learners(self, rows: _Placed, seed: int) -> dict[int, Any]:
+        found, counts = np.unique(rows.level, return_counts=True)
         return {
-            int(v): self._learner(seed).fit(X[inside], y[inside])
-            for v in np.unique(level)
-            for inside in [level == v]
+            int(v): self._learner(seed).fit(rows.X[inside], rows.y[inside])
+            for v in found[counts >= FEWEST_ROWS]
+            for inside in [rows.level == v]
         }
 
     def _learner(self, seed: int) -> Any:
@@ -86,17 +130,11 @@ class LevelSetBoosting(Method):
             return LinearRegression()
         return DecisionTreeRegressor(max_depth=self.depth, random_state=seed)
 
-    def _step(self, X: Floats, p: Floats, level: Ints, learners: dict[int, Any]) -> Floats:
-        following = p.copy()
-        for v, learner in learners.items():
-            inside = level == v
-            if inside.any():
-                new = learner.predict(X[inside])
-                following[inside] += self.learning_rate * (new - p[inside])
-        return following
-
-
-def _rounded(p: Floats, grid: Floats) -> tuple[Floats, Ints]:
-    """Return the nearest point of an even grid on [0, 1] for each value, and its index."""
-    level = np.rint(np.clip(p, 0.0, 1.0) * (len(grid) - 1)).astype(np.int64)
-    return grid[level], level
+    def _is_better(self, learner: Any, v: int, rows: _Placed) -> bool:
+        """Return whether a learner's error in a level set is clearly below that of p."""
+        inside = rows.level == v
+        if inside.sum() < FEWEST_ROWS:
+            return False
+        y = rows.y[inside]
+        error = np.square(y - learner.predict(rows.X[inside])).mean()
+        return bool(error < (1.0 - self.gamma) * np.square(y - rows.p[inside]).mean())

@@ -2,10 +2,11 @@
 
 [0, 1] is divided into intervals of a ``width`` λ. For every group S and interval v, let S_v be the
 rows of S whose predictions lie in v. Where S_v has at least a share α λ of the rows of S and the
-means of its outcomes and of its predictions differ by more than α, its predictions are moved by the
-difference. This is repeated until no S_v needs it; in the end all rows of an interval get their
-mean prediction. The means are those of the sample: the noise that the paper adds to them, so that
-one sample may be used many times, is left out, as in the experiments of Hansen et al. (2024).
+means of its outcomes and of its predictions differ by at least α / 2, its predictions are moved by
+the difference. (The paper requires a move from α on and allows it from α / 2 on; the code of Hansen
+et al., 2024, moves from α / 2 on.) This is repeated until no S_v needs it; in the end all rows of
+an interval get their mean prediction. The means are those of the sample: the noise that paper and
+code add to them, so that one sample may be used many times, is left out.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class IterativePatching(Method):
             if len(inside) == 0 or len(inside) < self.alpha * self.width * len(rows):
                 continue
             delta = float(y[inside].mean() - p[inside].mean())
-            if abs(delta) > self.alpha:
+            if abs(delta) >= self.alpha / 2:
                 p[inside] = np.clip(p[inside] + delta, 0.0, 1.0)
                 patches.append(_Patch(group, v, delta))
         return patches

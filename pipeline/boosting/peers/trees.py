@@ -1,17 +1,21 @@
-"""Gradient boosting with early stopping on the validation rows: a new model, or one added to f."""
+"""Gradient boosting with early stopping: a new model, or trees added to f."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.model_selection import KFold
 from typing_extensions import override
 
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.logloss import logit, sigmoid
 from pipeline.boosting.peers.base import Corrected, Method, Sample
+
+MOST_TREES = 2000
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ def boosted_trees(
     start: Floats | None = None,
     start_val: Floats | None = None,
     patience: int = 50,
-    n_trees: int = 2000,
+    n_trees: int = MOST_TREES,
     **settings: Any,
 ) -> BoostedTrees:
     """Fit LightGBM on one thread, with its defaults and ``settings``, stopped on validation rows.
@@ -51,20 +55,24 @@ def boosted_trees(
     """
     import lightgbm  # the extra 'lightgbm'
 
-    parameters = {
+    parameters = _parameters(binary, seed) | settings
+    train = lightgbm.Dataset(X, y, init_score=start)
+    validation = lightgbm.Dataset(X_val, y_val, init_score=start_val, reference=train)
+    stop = lightgbm.early_stopping(patience, verbose=False)
+    booster = lightgbm.train(parameters, train, n_trees, valid_sets=[validation], callbacks=[stop])
+    return BoostedTrees(booster, int(booster.best_iteration))
+
+
+def _parameters(binary: bool, seed: int) -> dict[str, Any]:
+    """Return LightGBM's parameters of a fit on one thread that gives the same trees every time."""
+    return {
         "objective": "binary" if binary else "regression",
         "seed": seed,
         "num_threads": 1,
         "verbosity": -1,
         "deterministic": True,
         "force_row_wise": True,
-        **settings,
     }
-    train = lightgbm.Dataset(X, y, init_score=start)
-    validation = lightgbm.Dataset(X_val, y_val, init_score=start_val, reference=train)
-    stop = lightgbm.early_stopping(patience, verbose=False)
-    booster = lightgbm.train(parameters, train, n_trees, valid_sets=[validation], callbacks=[stop])
-    return BoostedTrees(booster, int(booster.best_iteration))
 
 
 @dataclass(frozen=True)
@@ -115,16 +123,84 @@ class Lightgbm(Method):
             start_val=_scores(validation),
             **settings,
         )
-
-        def predict(rows: Sample) -> Floats:
-            scores = _scores(rows) + added.scores(rows.with_f)
-            return sigmoid(scores) if rows.binary else scores
-
-        return Corrected(predict, added.n_trees)
+        return Corrected(lambda rows: _added_to_f(rows, [added]), added.n_trees)
 
 
 def _scores(rows: Sample) -> Floats:
     return logit(rows.f) if rows.binary else rows.f
+
+
+def _added_to_f(rows: Sample, models: Sequence[BoostedTrees]) -> Floats:
+    """Return f with the mean of what models add to its scores, (n,)."""
+    scores = _scores(rows) + np.mean([model.scores(rows.with_f) for model in models], axis=0)
+    return sigmoid(scores) if rows.binary else scores
+
+
+@dataclass(frozen=True)
+class CrossFittedTrees(Method):
+    """Adds LightGBM's trees over (X, f) to f, as many as are best in cross-validation.
+
+    The number of trees is that with the smallest loss on the held-out rows of all folds; the search
+    ends when the loss has not fallen for ``patience`` trees. The trees are added only if they
+    improve the held-out rows by more than ``caution`` standard errors.
+
+    combine : "average", the mean of the folds' models; "refit", one model of all rows with that
+    number of trees.  in_sample : the model was fitted to the sample, so only validation rows are
+    held out.
+    """
+
+    name = "crossfitted"
+    needs = "lightgbm"
+    cost = 4.0
+
+    folds: int = 5
+    combine: str = "average"
+    learning_rate: float = 0.1
+    leaves: int = 31
+    patience: int = 50
+    caution: float = 1.0
+    in_sample: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        if self.combine not in ("average", "refit"):
+            raise ValueError(f"combine={self.combine}: must be average or refit")
+
+    @property
+    @override
+    def validates(self) -> bool:
+        return self.in_sample
+
+    @override
+    def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
+        import lightgbm  # the extra 'lightgbm'
+
+        rows = sample + validation if self.in_sample else sample
+        honest = np.arange(len(sample) if self.in_sample else 0, len(rows))
+        kfold = KFold(self.folds, shuffle=True, random_state=seed)
+        held_out = [honest[fold] for _, fold in kfold.split(honest)]
+        settings = {"learning_rate": self.learning_rate, "num_leaves": self.leaves}
+        parameters = _parameters(rows.binary, seed) | settings
+        table = lightgbm.Dataset(rows.with_f, rows.y, init_score=_scores(rows))
+        found: Any = lightgbm.cv(
+            parameters,
+            table,
+            MOST_TREES,
+            folds=[(np.setdiff1d(np.arange(len(rows)), fold), fold) for fold in held_out],
+            callbacks=[lightgbm.early_stopping(self.patience, verbose=False)],
+            return_cvbooster=True,
+        )["cvbooster"]
+        n_trees = int(found.best_iteration)
+        models = [BoostedTrees(booster, n_trees) for booster in found.boosters]
+
+        parts = zip(map(rows.take, held_out), models, strict=True)
+        gains = [part.losses(part.f) - part.losses(_added_to_f(part, [m])) for part, m in parts]
+        gain = np.concatenate(gains)
+        if gain.mean() <= self.caution * gain.std() / np.sqrt(len(gain)):
+            return Corrected(lambda rows: rows.f, 0)
+        if self.combine == "refit":
+            models = [BoostedTrees(lightgbm.train(parameters, table, n_trees), n_trees)]
+        return Corrected(lambda rows: _added_to_f(rows, models), n_trees)
 
 
 @dataclass(frozen=True)
@@ -149,7 +225,7 @@ class Histogram(Method):
         model = kind(
             learning_rate=self.learning_rate,
             max_leaf_nodes=self.leaves,
-            max_iter=2000,
+            max_iter=MOST_TREES,
             early_stopping=True,
             n_iter_no_change=self.patience,
             random_state=seed,

@@ -28,6 +28,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pipeline.boosting.arrays import Flags, Float32s, Floats, Ints
+from pipeline.boosting.caching import ENTRY, INNER
 
 Rows = NDArray[np.uint32]
 Bins = NDArray[np.uint16]
@@ -284,7 +285,7 @@ def _bundle(features: Float32s, binary: list[int]) -> list[list[int]]:
     return bundles
 
 
-@njit(cache=True, nogil=True)
+@njit(**ENTRY)
 def _block_starts(values, least, factor):
     n = values.shape[0]
     starts = np.empty(n + 1, np.int64)
@@ -303,13 +304,13 @@ def _block_starts(values, least, factor):
     return starts[: count + 1].copy()
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _share(start, n, least, factor):
     """Return how many rows a block may have that starts at a given one of n rows."""
     return max(least, np.int64(factor * np.sqrt(min(start, n - start))))
 
 
-@njit(cache=True, nogil=True)
+@njit(**ENTRY)
 def _n_shares(n, least, factor):
     place, count = 0, 0
     while place < n:
@@ -318,7 +319,7 @@ def _n_shares(n, least, factor):
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(**ENTRY)
 def _sort(column, order, values):
     """Fill the rows of a float32 column in the order of their values, and the values.
 
@@ -351,7 +352,7 @@ def _sort(column, order, values):
         order[q], values[q] = i, column[i]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _ascending(key):
     """Map a float32's bits to an integer in the same order (−0 as 0)."""
     if key == np.uint32(0x80000000):

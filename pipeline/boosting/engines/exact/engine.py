@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,20 +15,19 @@ from pipeline.boosting.engines.base import (
     Ensemble,
     Fitter,
     Grower,
+    GrowsTrees,
     TreeSettings,
     draw_sample,
 )
 from pipeline.boosting.engines.exact import kernel
 from pipeline.boosting.engines.exact.columns import Layout, as_float32, prepare
-from pipeline.boosting.engines.exact.structures import Rules, Table, team_for
+from pipeline.boosting.engines.exact.structures import Rules, Scratch, Table
 from pipeline.boosting.engines.exact.tables import with_f
-from pipeline.boosting.engines.exact.team import Team
 from pipeline.boosting.engines.exact.trees import Trees, find_leaves, predict
 from pipeline.boosting.splitmix import GOLDEN_GAMMA
 
 MAX_DEPTH = 12  # a tree is stored as a complete one, with 2^depth leaves
 LARGEST_RESIDUAL = 1e140  # sums of squares stay finite
-WORTH_A_TEAM = 2**16  # rows from which on several threads are faster than one
 SAMPLES_BYTES = 2**25  # memory for the samples of a batch of trees
 
 _NO_SAMPLES = np.empty((0, 0), np.uint8)
@@ -66,7 +63,6 @@ class ExactGrower(Grower):
     table: Table
     settings: TreeSettings
     seed: int
-    n_threads: int = 1
     grown: list[Trees] = field(default_factory=list)
 
     @override
@@ -75,7 +71,7 @@ class ExactGrower(Grower):
         one = replace(self.settings, n_trees=1, learning_rate=0.0, subsample=1.0)
         seed = self.seed + (len(self.grown) << 32)
         if mass is None:
-            tree = grow(self.table, residual.copy(), one, seed, self.n_threads)
+            tree = grow(self.table, residual.copy(), one, seed)
         else:
             tree = grow_weighted(self.table, residual.copy(), relative(mass), one, seed)
         leaves = np.empty(len(residual), np.intp)
@@ -95,12 +91,11 @@ class ExactGrower(Grower):
 
 
 @dataclass(frozen=True)
-class ExactFitter(Fitter):
+class ExactFitter(Fitter, GrowsTrees):
     """A prepared training matrix, to which every round adds its f."""
 
     layout: Layout
     settings: TreeSettings
-    n_threads: int = 1
     mass: Floats | None = None
 
     @override
@@ -111,7 +106,7 @@ class ExactFitter(Fitter):
         left = residual - start
         table = with_f(self.layout, f)
         if mass is None and self.settings.subsample == 1.0:
-            trees = grow(table, left, self.settings, seed, self.n_threads)
+            trees = grow(table, left, self.settings, seed)
         else:
             mass = np.ones(n) if mass is None else mass
             trees = grow_weighted(table, left, mass, self.settings, seed)
@@ -120,57 +115,42 @@ class ExactFitter(Fitter):
 
     @override
     def grower(self, f: Floats, seed: int) -> ExactGrower:
-        return ExactGrower(with_f(self.layout, f), self.settings, seed, self.n_threads)
+        return ExactGrower(with_f(self.layout, f), self.settings, seed)
 
 
 @dataclass(frozen=True)
 class ExactEngine(Engine):
-    """``engine="exact"``; ``n_threads`` threads fit a large table, to the same bits.
-
-    (With weights or samples of rows, one thread does.)
-    """
+    """``engine="exact"``."""
 
     settings: TreeSettings
-    n_threads: int = 1
 
     def __post_init__(self) -> None:
-        """Check the depth."""
+        """Check the settings."""
+        self.settings.check_plain("exact")
         check_depth(self.settings.max_depth)
 
     @override
     def bind(self, X: Floats, weights: Floats | None = None) -> ExactFitter:
         mass = None if weights is None else relative(weights)
-        return ExactFitter(prepare(X), self.settings, self.n_threads, mass)
+        return ExactFitter(prepare(X), self.settings, mass)
 
 
-def grow(
-    table: Table, residual: Floats, settings: TreeSettings, seed: int, n_threads: int
-) -> Trees:
+def grow(table: Table, residual: Floats, settings: TreeSettings, seed: int) -> Trees:
     """Fit trees to residual (n,), which becomes what remains of it."""
     n_trees, depth, rate = settings.n_trees, settings.max_depth, settings.learning_rate
-    members: list[Team | None] = [None]
-    if n_threads > 1 and len(residual) >= WORTH_A_TEAM:
-        members = [*team_for(table, n_threads, depth)]
-    filled = [Trees.empty(n_trees, depth) for _ in members]
-
-    rules = rules_of(table, settings)
-
-    def work(member: Team | None, trees: Trees) -> None:
-        kernel.grow_trees(table, residual, trees, depth, rate, np.uint64(seed), rules, member)
-
-    if len(members) == 1:
-        work(members[0], filled[0])
-    else:
-        _run_together([partial(work, *pair) for pair in zip(members, filled, strict=True)])
-    return filled[0]
+    trees = Trees.empty(n_trees, depth)
+    scratch = Scratch.create(table, depth, rules_of(table, settings))
+    kernel.grow_trees(table, residual, trees, rate, np.uint64(seed), scratch)
+    return trees
 
 
 def grow_weighted(
     table: Table, residual: Floats, mass: Floats, settings: TreeSettings, seed: int
 ) -> Trees:
     """Fit trees to rows with masses (n,), each to its own sample of the rows."""
-    n, n_trees, rules = len(residual), settings.n_trees, rules_of(table, settings)
-    trees = Trees.empty(n_trees, settings.max_depth)
+    n, n_trees, depth = len(residual), settings.n_trees, settings.max_depth
+    trees = Trees.empty(n_trees, depth)
+    scratch = Scratch.create(table, depth, rules_of(table, settings), weighted=True)
     seeds = np.uint64(seed) + GOLDEN_GAMMA * np.arange(1, n_trees + 1, dtype=np.uint64)
     at_once = max(1, SAMPLES_BYTES // n)
     for first in range(0, n_trees, at_once):
@@ -180,8 +160,8 @@ def grow_weighted(
             which = range(n_trees)[some]
             samples = np.stack([draw_sample(seed, t, n, settings.subsample) for t in which])
         kernel.grow_weighted(
-            table, residual, mass, samples, trees.some(some), settings.max_depth,
-            settings.learning_rate, seeds[some], rules,
+            table, residual, mass, samples, trees.some(some), settings.learning_rate, seeds[some],
+            scratch,
         )  # fmt: skip
     return trees
 
@@ -196,37 +176,6 @@ def rules_of(table: Table, settings: TreeSettings) -> Rules:
 def relative(weights: Floats) -> Floats:
     """Return weights as masses, which are at most 1."""
     return weights / weights.max()
-
-
-def _run_together(works: Sequence[Callable[[], None]]) -> None:
-    """Run functions that wait for each other, each in a thread.
-
-    None begins before all threads have started: if Ctrl-C or a lack of threads prevents one from
-    starting, no other waits for it.
-    """
-    begin = threading.Event()
-    all_started: list[bool] = []
-    failures: list[Exception] = []
-
-    def run(work: Callable[[], None]) -> None:
-        begin.wait()
-        if all_started:
-            try:
-                work()
-            except Exception as error:
-                failures.append(error)
-
-    threads = [threading.Thread(target=run, args=(work,), daemon=True) for work in works]
-    try:
-        for thread in threads:
-            thread.start()
-        all_started.append(True)
-    finally:
-        begin.set()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
 
 
 def check_depth(max_depth: int) -> None:

@@ -21,6 +21,7 @@ from pipeline.boosting.engines.exact.engine import (
     relative,
     rules_of,
 )
+from pipeline.boosting.engines.exact.structures import Scratch
 from pipeline.boosting.engines.exact.tables import without_f
 from pipeline.boosting.engines.exact.trees import Trees, predict
 
@@ -90,12 +91,14 @@ def grow_forest(
         some = slice(first, first + at_once)
         states = random_states[some]
         draws, seeds = bootstrap(states, n), np.array(states, np.uint64)
+        rules = rules_of(table, TreeSettings())
         if mass is None:
-            kernel.grow_forest(table, centred, draws, trees.some(some), max_depth, seeds)
+            scratch = Scratch.create(table, max_depth, rules, drawn=True)
+            kernel.grow_forest(table, centred, draws, trees.some(some), seeds, scratch)
         else:
-            rules = rules_of(table, TreeSettings())
+            scratch = Scratch.create(table, max_depth, rules, weighted=True)
             kernel.grow_weighted(
-                table, centred.copy(), mass, draws, trees.some(some), max_depth, 0.0, seeds, rules
+                table, centred.copy(), mass, draws, trees.some(some), 0.0, seeds, scratch
             )
 
     with ThreadPoolExecutor(n_threads) as pool:

@@ -50,28 +50,6 @@ def prefetch(typing_context: Any, array: Any, at: Any) -> tuple[Any, Any]:
     return types.void(array, types.uint64), generate
 
 
-@intrinsic
-def atomic_add(typing_context: Any, array: Any, at: Any, value: Any) -> tuple[Any, Any]:
-    """Add to ``array[at]``, int64, atomically; return the value before."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = _address(context, builder, signature, arguments, arguments[1])
-        return builder.atomic_rmw("add", place, arguments[2], "acq_rel")
-
-    return types.int64(array, types.uint64, types.int64), generate
-
-
-@intrinsic
-def atomic_load(typing_context: Any, array: Any, at: Any) -> tuple[Any, Any]:
-    """Return ``array[at]``, int64; what was written before that value is then visible, too."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = _address(context, builder, signature, arguments, arguments[1])
-        return builder.load_atomic(place, "acquire", align=8)
-
-    return types.int64(array, types.uint64), generate
-
-
 def _address(context: Any, builder: Any, signature: Any, arguments: Any, at: Any) -> Any:
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
     return builder.gep(array.data, [at])

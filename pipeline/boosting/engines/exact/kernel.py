@@ -11,12 +11,6 @@ makes them fast is that a node never looks at most of its possible splits:
 - `splits`: the best split is chosen, with a look inside of the few blocks that may hide it;
 - `leaves`: the root's sums of the next tree follow from the leaves of this one;
 - `structures`: what these functions pass to each other, and how it is represented.
-
-Threads. A team of threads may grow a tree together: all of them walk the same nodes and decide the
-same, from sums that they collect together. Each takes some columns (of sums, of candidates) or some
-of a node's rows (to move them, to step their residuals), and they wait for each other before one
-reads what another wrote. Every number is added up by one thread, in the same order as by one alone,
-so that the trees do not depend on how many there are.
 """
 
 from __future__ import annotations
@@ -42,14 +36,11 @@ from pipeline.boosting.engines.exact.structures import (
     INNER,
     Node,
     Packing,
-    Rules,
     feature_values,
-    new_scratch,
     packing_for,
     packing_unit,
 )
 from pipeline.boosting.engines.exact.sums import collect_sums
-from pipeline.boosting.engines.exact.team import is_first, part, wait, withdraw_gain
 from pipeline.boosting.engines.exact.trees import leaf_of
 from pipeline.boosting.splitmix import GOLDEN_GAMMA, mix
 
@@ -60,27 +51,20 @@ _NOT_DRAWN = np.uint16(2**16 - 1)  # the label of a row that is in no node
 
 
 @njit(**ENTRY)
-def grow_trees(table, residual, trees, depth, learning_rate, seed, rules, team):
+def grow_trees(table, residual, trees, learning_rate, seed, scratch):
     """Fit trees to ``residual`` (n,) and fill ``trees``; ``residual`` becomes what remains.
-
-    ``team`` is None, or this thread's membership of a team. All threads of a team call this at the
-    same time with the same residuals and with ``trees`` of their own, which become equal.
 
     Returns nothing: numba crashes if Ctrl-C comes while it turns results into Python objects.
     """
-    n = residual.shape[0]
-    scratch = new_scratch(table, n, depth, None, None, None, rules, team)
-    carried = scratch.carried
+    n, carried = residual.shape[0], scratch.carried
     packing = Packing(packing_unit(n), 1.0, 1.0)
     everything = 2 * table.first_bin[table.n_fine] - 2  # f's last bin holds all rows
     fresh = 0.0  # the packed Σ|r| when the bounds were last computed
     former = 0.0  # max|r| when all columns were last summed
     for tree in range(trees.feature.shape[0]):
-        start, end = part(team, 0, n)
-        for i in range(start, end):
+        for i in range(n):
             scratch.rows[i] = i
             scratch.label[i] = 0
-        wait(team)
         unit = packing.unit
         if tree == 0 or carried[everything + 1] - n * unit > (1.0 + STALE) * fresh:
             largest = _largest_residual(residual)
@@ -90,21 +74,18 @@ def grow_trees(table, residual, trees, depth, learning_rate, seed, rules, team):
             n_columns = table.n_fine  # the others stay accurate until residuals shrink
             if tree == 0 or largest < SHRUNK * former:
                 n_columns, former = table.codes.shape[1], largest
-            wait(team)  # for threads that still read the old sums
-            collect_sums(table, residual, scratch, 0, n, packing, n_columns, carried, None, None)
+            _collect_root(table, residual, scratch, n, packing, n_columns)
             fresh = carried[everything + 1] - n * unit
         scratch.drop[:] = 0.0
         scratch.growth[:] = 0.0
         scratch.random[0] = mix(seed + GOLDEN_GAMMA * np.uint64(tree + 1))
         root = Node(0, 0, 0, n, n, np.float64(n), carried[everything])
         _grow(table, residual, scratch, packing, root, trees, tree, learning_rate)
-        if is_first(team):
-            carry_sums(table, scratch, packing, learning_rate)
-        wait(team)
+        carry_sums(table, scratch, packing, learning_rate)
 
 
 @njit(**ENTRY)
-def grow_forest(table, y, draws, trees, depth, seeds):
+def grow_forest(table, y, draws, trees, seeds, scratch):
     """Fit a tree to ``y`` (n,) on each bootstrap sample and fill ``trees``.
 
     draws : (n_trees, n) how often each row is in each sample;  seeds : (n_trees,) for ties.
@@ -114,9 +95,6 @@ def grow_forest(table, y, draws, trees, depth, seeds):
     """
     n = y.shape[0]
     residual = np.empty(n)
-    rules = Rules(1.0, table.features.shape[0])
-    scratch = new_scratch(table, n, depth, np.empty(n, np.uint8), None, None, rules, None)
-    n_columns = table.codes.shape[1]
     for tree in range(draws.shape[0]):
         n_rows, n_drawn, total, largest = np.uint64(0), 0, 0.0, 0.0
         for i in range(n):
@@ -130,15 +108,14 @@ def grow_forest(table, y, draws, trees, depth, seeds):
             total += residual[i]
             largest = max(largest, abs(residual[i]))
         packing, end = packing_for(n, largest, 1.0), np.int64(n_rows)
-        root_sums = scratch.carried
-        collect_sums(table, residual, scratch, 0, end, packing, n_columns, root_sums, None, None)
+        _collect_root(table, residual, scratch, end, packing, table.codes.shape[1])
         scratch.random[0] = mix(seeds[tree])
         root = Node(0, 0, 0, end, n_drawn, np.float64(n_drawn), total)
         _grow(table, residual, scratch, packing, root, trees, tree, None)
 
 
 @njit(**ENTRY)
-def grow_weighted(table, residual, weights, samples, trees, depth, learning_rate, seeds, rules):
+def grow_weighted(table, residual, weights, samples, trees, learning_rate, seeds, scratch):
     """Fit trees to rows with ``weights`` (n,), each to a sample of them, and fill ``trees``.
 
     samples : (n_trees, n) how often each row is in each tree's sample; (0, 0) means once.
@@ -149,11 +126,8 @@ def grow_weighted(table, residual, weights, samples, trees, depth, learning_rate
     because those of its splits come from differences, in which rows of little mass would be lost.
     """
     n, n_inner = residual.shape[0], trees.feature.shape[1]
-    weighted, mass = np.empty(n), np.empty(n)
+    weighted, mass = np.empty(n), scratch.mass
     sums_of_leaves, masses_of_leaves = np.empty(n_inner + 1), np.empty(n_inner + 1)
-    masses = 2 * table.first_bin[-1]
-    scratch = new_scratch(table, n, depth, None, mass, masses, rules, None)
-    n_columns = table.codes.shape[1]
     for tree in range(trees.feature.shape[0]):
         n_rows, total, total_mass, largest, lightest = np.uint64(0), 0.0, 0.0, 0.0, np.inf
         for i in range(n):
@@ -171,8 +145,7 @@ def grow_weighted(table, residual, weights, samples, trees, depth, learning_rate
         if largest == 0.0:
             continue  # nothing to fit
         packing = packing_for(n, largest, lightest)
-        root_sums = scratch.carried
-        collect_sums(table, weighted, scratch, 0, end, packing, n_columns, root_sums, None, None)
+        _collect_root(table, weighted, scratch, end, packing, table.codes.shape[1])
         scratch.random[0] = mix(seeds[tree])
         root = Node(0, 0, 0, end, end, total_mass, total)
         _grow(table, weighted, scratch, packing, root, trees, tree, None)
@@ -189,6 +162,17 @@ def grow_weighted(table, residual, weights, samples, trees, depth, learning_rate
                 trees.value[tree, leaf] = sums_of_leaves[leaf] / masses_of_leaves[leaf]
         for i in range(n):
             residual[i] -= learning_rate * trees.value[tree, leaves[i]]
+
+
+@njit(**INNER)
+def _collect_root(table, residual, scratch, end, packing, n_columns):
+    """Fill ``scratch.carried`` with the sums of the first rows in some columns.
+
+    The root has no parent. What is then written to the first level is not read, and costs less than
+    another compilation of `collect_sums`.
+    """
+    sums, rest, start = scratch.carried, scratch.levels[0], np.int64(0)
+    collect_sums(table, residual, scratch, start, end, packing, n_columns, sums, sums, rest)
 
 
 @njit(**INNER)
@@ -209,17 +193,12 @@ def _grow(table, residual, scratch, packing, root, trees, tree, learning_rate):
         node = _pop(scratch, place)
         sums = scratch.carried if node.level == 0 else levels[place]
         split = best_split(table, residual, scratch, sums, packing, node)
-        is_leaf = not split.found or is_pure(residual, scratch, node, split.gain)
-        withdraw_gain(scratch.team)
-        wait(scratch.team)  # before labels and residuals change
-        if is_leaf:
+        if not split.found or is_pure(residual, scratch, node, split.gain):
             value = node.total / node.mass
             set_leaf(trees.value[tree], node.label, value)
             if learning_rate is not None:
-                start, end = part(scratch.team, node.start, node.end)
-                subtract_step(residual, scratch.rows, start, end, learning_rate * value)
+                subtract_step(residual, scratch.rows, node, learning_rate * value)
                 record_node(sums, packing.unit, value, scratch.drop, scratch.growth)
-                wait(scratch.team)
             continue
         trees.feature[tree, node.label] = split.feature
         trees.threshold[tree, node.label] = split.low / 2.0 + split.high / 2.0
@@ -233,7 +212,7 @@ def _grow(table, residual, scratch, packing, root, trees, tree, learning_rate):
                     table, residual, scratch, sums, unit, node, split, column, values, rate
                 )
             continue
-        middle = _partition(scratch.team, scratch, node, column, split.low)
+        middle = _partition(scratch, node, column, split.low)
         label, level = 2 * node.label + 1, node.level + 1
         left_n, left_mass, left_sum = split.left_n, split.left_mass, split.left_sum
         right_n, right_mass = node.n - left_n, node.mass - left_mass
@@ -268,51 +247,22 @@ def _pop(scratch, place):
 
 
 @njit(**INNER)
-def _partition(team, scratch, node, column, low):
+def _partition(scratch, node, column, low):
     """Move the rows of the left child before those of the right; return the border of the two."""
-    rows, spare = scratch.rows, scratch.spare
-    if team is None:
-        right = _separate(scratch, node, node.start, node.end, column, low, rows, node.start, spare)
-        middle = node.end - right
-        _copy(spare, 0, right, rows, middle)
-        return middle
-    start, end = part(team, node.start, node.end)
-    other = team.memory.other
-    right = _separate(scratch, node, start, end, column, low, spare, start, other[start:])
-    team.counts[team.me] = right
-    wait(team)
-    all_right, right_before = 0, 0
-    for member in range(team.size):
-        right_before += team.counts[member] if member < team.me else 0
-        all_right += team.counts[member]
-    middle = node.end - all_right
-    _copy(spare, start, end - start - right, rows, start - right_before)
-    _copy(other, start, right, rows, middle + right_before)
-    wait(team)
-    return middle
-
-
-@njit(**INNER)
-def _separate(scratch, node, start, end, column, low, lefts, at, rights):
-    """Write some rows of a node to ``lefts``, from ``at`` on, or ``rights``; return how many."""
-    rows, label = scratch.rows, scratch.label
-    left, right = np.uint64(at), np.uint64(0)
+    rows, label, rights = scratch.rows, scratch.label, scratch.spare
+    left, right = np.uint64(node.start), np.uint64(0)
     first_child = np.uint16(2 * node.label + 1)
-    for q in range(np.uint64(start), np.uint64(end)):
+    for q in range(np.uint64(node.start), np.uint64(node.end)):
         i = rows[q]
         goes_right = column[i] > low
-        lefts[left] = i
+        rows[left] = i
         rights[right] = i
         left += np.uint64(not goes_right)
         right += np.uint64(goes_right)
         label[i] = first_child + np.uint16(goes_right)
-    return np.int64(right)
-
-
-@njit(**INNER)
-def _copy(source, start, size, target, at):
-    for q in range(np.uint64(size)):
-        target[np.uint64(at) + q] = source[np.uint64(start) + q]
+    for q in range(right):
+        rows[left + q] = rights[q]
+    return np.int64(left)
 
 
 @njit(**INNER)

@@ -19,7 +19,6 @@ from pipeline.boosting.engines.exact.structures import (
     ONE,
     prefetch_row,
 )
-from pipeline.boosting.engines.exact.team import part, part_of, wait
 
 
 @njit(**INNER)
@@ -55,55 +54,37 @@ def finish_leaves(table, residual, scratch, sums, unit, node, split, column, val
     # The loop has no branch, because half of the branches would be predicted wrongly.
     steps, flip = scratch.steps, np.uint64(not small_is_right)
     steps[0], steps[1] = learning_rate * values[0], learning_rate * values[1]
-    start, end = part(scratch.team, node.start, node.end)
-    to = np.uint64(start)
-    for q in range(np.uint64(start), np.uint64(end)):
+    n_small = np.uint64(0)
+    for q in range(np.uint64(node.start), np.uint64(node.end)):
         i = rows[q]
         goes_right = np.uint64(column[i] > low)
         residual[i] -= steps[goes_right]
-        spare[to] = i
-        to += goes_right ^ flip
+        spare[n_small] = i
+        n_small += goes_right ^ flip
     record_node(sums, unit, large, scratch.drop, scratch.growth)
-    change, change_abs = small - large, abs(small) - abs(large)
-    _record_small_leaf(scratch.team, table, scratch, node, np.int64(to) - start, change, change_abs)
+    _record_rows(table, scratch, n_small, small - large, abs(small) - abs(large))
 
 
 @njit(**INNER)
-def _record_small_leaf(team, table, scratch, node, n_small, change, change_abs):
-    """Correct the bins of the smaller leaf's rows, which are where each thread has put them."""
-    n_columns = table.codes.shape[1]
-    if team is None:
-        _record_rows(table, scratch, node.start, n_small, 0, n_columns, change, change_abs)
-        return
-    team.counts[team.me] = n_small
-    wait(team)
-    first, last = part(team, 0, n_columns)
-    for member in range(team.size):
-        start, _ = part_of(member, team.size, node.start, node.end)
-        _record_rows(table, scratch, start, team.counts[member], first, last, change, change_abs)
-    wait(team)
-
-
-@njit(**INNER)
-def subtract_step(residual, rows, start, end, step):
-    """Subtract a leaf's step from the residuals of some of its rows."""
-    for q in range(np.uint64(start), np.uint64(end)):
+def subtract_step(residual, rows, node, step):
+    """Subtract a leaf's step from the residuals of its rows."""
+    for q in range(np.uint64(node.start), np.uint64(node.end)):
         residual[rows[q]] -= step
 
 
 @njit(**INNER)
-def _record_rows(table, scratch, start, n_rows, first, last, change, change_abs):
-    """Add a change to the bins, in some columns, of rows that are in ``spare``.
+def _record_rows(table, scratch, n_rows, change, change_abs):
+    """Add a change to the bins of the first rows in ``spare``.
 
     The change of |r| is needed in fine columns only.
     """
     codes, rows, pairs = table.codes, scratch.spare, scratch.row_changes
-    fine = range(np.uint64(first), np.uint64(min(last, table.n_fine)))
-    others = range(np.uint64(max(first, table.n_fine)), np.uint64(last))
-    large, end = codes.shape[0] > CACHED_ROWS, np.uint64(start + n_rows)
-    for q in range(np.uint64(start), end):
+    fine = range(np.uint64(table.n_fine))
+    others = range(np.uint64(table.n_fine), np.uint64(codes.shape[1]))
+    large = codes.shape[0] > CACHED_ROWS
+    for q in range(n_rows):
         i = rows[q]
-        if large and q + AHEAD < end:
+        if large and q + AHEAD < n_rows:
             prefetch_row(codes, rows[q + AHEAD])
         for c in fine:
             add_pair(pairs, np.uint64(codes[i, c]), change, change_abs)

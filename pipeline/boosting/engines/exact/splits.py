@@ -5,12 +5,6 @@ that cannot be ruled out.
 
 Ties. Candidates whose gains agree to `TIE` are tied. Within a feature the lowest threshold wins, as
 in scikit-learn; between features the seed decides, as there.
-
-Threads. Each thread of a team scans some blocks of every fine column; then all of them compare all
-candidates and choose the same. What one thread has found lets others skip blocks where nothing as
-good can be. When they learn of it makes no difference to what is found: only splits that are
-clearly worse are skipped. (In theory, a chain of gains of which each is 1e-11 above the last,
-neither tied nor apart, might be cut in another way.)
 """
 
 from __future__ import annotations
@@ -46,7 +40,6 @@ from pipeline.boosting.engines.exact.structures import (
     running_mass,
     sorted_rows,
 )
-from pipeline.boosting.engines.exact.team import best_known_gain, part, publish_gain, wait
 from pipeline.boosting.splitmix import GOLDEN_GAMMA, mix
 
 # scikit-learn makes a leaf of a node whose variance is at most this.
@@ -72,15 +65,12 @@ def best_split(table, residual, scratch, sums, packing, node):
     block_margins(
         first_bin, table.divisible, sums, terms, enough, scratch.margin, rules.min_leaf, masses
     )
-    _scan_parts(scratch.team, table, residual, scratch, sums, terms, node, enough)
     for c in range(scratch.column_gain.shape[0]):
         largest, enough = scratch.column_gain[c], nearly(max(known, best.gain))
         if c < n_fine:
             if some and not is_tried(table, tried, c):
                 continue
-            candidate = _fine_candidate(
-                scratch.team, table, residual, scratch, sums, terms, node, c, enough
-            )
+            candidate = _best_of_column(table, residual, scratch, sums, terms, node, c, enough)
             best = _better(table, best, candidate, node_hash)
         elif largest < enough:
             continue
@@ -129,88 +119,21 @@ def _draw_features(tried, shuffled, n_tried, node_hash):
 
 
 @njit(**INNER)
-def _scan_parts(team, table, residual, scratch, sums, terms, node, enough):
-    """Find this thread's candidates: the best one in its part of every fine column."""
-    if team is not None:
-        for c in range(table.n_fine):
-            if not is_tried(table, scratch.tried, c):
-                continue
-            first, last = _part_of_bins(team, scratch.margin, table.first_bin, c)
-            found = _best_in_range(
-                table, residual, scratch, sums, terms, node, c, enough, first, last
-            )
-            _store(team.memory.candidates[team.me, c], found)
-        wait(team)
-
-
-@njit(**INNER)
-def _part_of_bins(team, margins, first_bin, column):
-    """Return this thread's bins of a column: as many to scan as the other threads have."""
-    start, end, total = first_bin[column], first_bin[column + 1], 0
-    for j in range(start, end):
-        total += margins[j] >= 0.0
-    some, more = part(team, 0, total)
-    first = _after_open(margins, start, end, some)
-    return first, end if team.me == team.size - 1 else _after_open(margins, start, end, more)
-
-
-@njit(**INNER)
-def _after_open(margins, start, end, count):
-    """Return the bin after the first ``count`` that have to be scanned."""
-    j = start
-    while count > 0 and j < end:
-        count -= margins[j] >= 0.0
-        j += 1
-    return j
-
-
-@njit(**INNER)
-def _fine_candidate(team, table, residual, scratch, sums, terms, node, column, enough):
+def _best_of_column(table, residual, scratch, sums, terms, node, column, enough):
     """Return the best split of a fine column, on a border or in a block, if it gains ``enough``."""
-    if team is None:
-        first, last = table.first_bin[column], table.first_bin[column + 1]
-        return _best_in_range(
-            table, residual, scratch, sums, terms, node, column, enough, first, last
-        )
     best = Candidate(enough, -1, 0, -1, -1, 0, 0.0, 0.0)
-    for member in range(team.size):
-        found = _load(team.memory.candidates[member, column])
-        if found.column >= 0 and _improves(found.gain, best):
-            best = found
-    return best
-
-
-@njit(**INNER)
-def _store(fields, found):
-    fields[0], fields[1], fields[2], fields[3] = found.gain, found.column, found.bin, found.before
-    fields[4], fields[5], fields[6] = found.after, found.left_n, found.left_mass
-    fields[7] = found.left_sum
-
-
-@njit(**INNER)
-def _load(fields):
-    column, bin_, before = np.int64(fields[1]), np.int64(fields[2]), np.int64(fields[3])
-    after, left_n = np.int64(fields[4]), np.int64(fields[5])
-    return Candidate(fields[0], column, bin_, before, after, left_n, fields[6], fields[7])
-
-
-@njit(**INNER)
-def _best_in_range(table, residual, scratch, sums, terms, node, column, enough, start, end):
-    """Return the best split at or inside some bins of a fine column, if it gains ``enough``."""
-    best = Candidate(enough, -1, 0, -1, -1, 0, 0.0, 0.0)
-    first, unit = table.first_bin[column], terms.unit
-    border_gain, border = scratch.column_gain[column], table.first_bin[column + 1]
+    first, end, unit = table.first_bin[column], table.first_bin[column + 1], terms.unit
+    border_gain, border = scratch.column_gain[column], end
     if border_gain >= enough:  # the best border is the one after this bin
         border = _first_reaching(scratch.gain, first, border_gain)
-    elif not any_open(scratch.margin, start, end):
+    elif not any_open(scratch.margin, first, end):
         return best
-    for j in range(start, end):
-        if scratch.margin[j] >= 0.0:
-            best_known = max(best.gain, nearly(nearly(best_known_gain(scratch.team))))
-            masses = scratch.masses
-            if block_margin(sums, j, j == first, True, terms, best_known, masses) >= 0.0:
-                best = _scan_block(table, residual, scratch, sums, unit, node, column, j, best)
-                publish_gain(scratch.team, best.gain)
+    for j in range(first, end):
+        # Since the margin was computed, a better split may have been found.
+        if scratch.margin[j] >= 0.0 and (
+            block_margin(sums, j, j == first, True, terms, best.gain, scratch.masses) >= 0.0
+        ):
+            best = _scan_block(table, residual, scratch, sums, unit, node, column, j, best)
         if j == border and _improves(border_gain, best):
             count = bin_count(sums, j, unit)
             mass = bin_mass(sums, j, count, scratch.masses)

@@ -11,7 +11,7 @@ masses, s and T sums of m r, and each bin has a third number, its mass; the pack
 rows, and tell which splits leave both sides enough of them.
 
 Optional arguments. An argument that is None or not is known when a function is compiled, so that
-what is not needed costs nothing: a team of threads, draws of rows, masses, a parent node.
+what is not needed costs nothing: draws of rows, masses.
 """
 
 from __future__ import annotations
@@ -22,15 +22,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from pipeline.boosting import caching
 from pipeline.boosting.engines.exact.intrinsics import prefetch
-from pipeline.boosting.engines.exact.team import Team
 
-ENTRY: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+ENTRY: dict[str, Any] = caching.ENTRY | {"error_model": "numpy"}
 # Inside, numba's reference counting is off: it took a quarter of the time on small tables. Such a
 # function must not allocate, nor return a view of an array unless it is inlined. (A tuple of many
 # arrays is passed field by field, so what is called for every column takes only what it needs.)
-INNER: dict[str, Any] = ENTRY | {"_nrt": False, "cache": False}
-ALLOCATING: dict[str, Any] = ENTRY | {"cache": False}
+INNER: dict[str, Any] = caching.INNER | {"error_model": "numpy", "_nrt": False}
 # Without NaN, infinity and signed zeros to consider, the loops vectorise. Divisions by zero happen,
 # in bins without a legal split, whose result is then replaced by −1.
 FAST = INNER | {"fastmath": {"nnan", "ninf", "nsz", "contract", "reassoc"}}
@@ -106,9 +105,6 @@ class Candidate(NamedTuple):
     left_sum: float
 
 
-_CANDIDATE_FIELDS = len(Candidate._fields)
-
-
 class Node(NamedTuple):
     """A node: a range of the list of rows, its label, and sums over its rows.
 
@@ -145,26 +141,6 @@ class Terms(NamedTuple):
     lightest: float
 
 
-class SharedMemory(NamedTuple):
-    """Working memory that the threads of a team share; for one thread, its own.
-
-    The fields are those of `Scratch`, but
-
-    other : like ``spare``, for a team.  places : one row per thread.
-    candidates : for each thread and fine column, the fields of `Candidate`.
-    """
-
-    rows: NDArray[np.uint32]
-    spare: NDArray[np.uint32]
-    other: NDArray[np.uint32]
-    label: NDArray[np.uint16]
-    row_changes: NDArray[np.float64]
-    carried: NDArray[np.float64]
-    levels: NDArray[np.float64]
-    places: NDArray[np.uint32]
-    candidates: NDArray[np.float64]
-
-
 class Scratch(NamedTuple):
     """Working memory of a fit, so that growing a tree allocates nothing."""
 
@@ -177,7 +153,6 @@ class Scratch(NamedTuple):
     rules: Rules
     tried: NDArray[np.bool_]  # whether the node tries each feature
     shuffled: NDArray[np.int64]  # all features, in the order in which they were last drawn
-    team: Team | None  # None: one thread
     places: NDArray[np.uint32]  # of a node's rows in a block
     gain: NDArray[np.float64]  # of the split at each bin, where it matters
     column_gain: NDArray[np.float64]  # the largest of each column
@@ -194,76 +169,38 @@ class Scratch(NamedTuple):
     carried: NDArray[np.float64]  # the root's sums
     levels: NDArray[np.float64]  # the sums of the nodes on the stack
 
-
-def team_for(table: Table, size: int, depth: int) -> list[Team]:
-    """Return the members of a team that fits a table."""
-    n_sums = 2 * int(table.first_bin[-1])
-    return Team.create(
-        size, _new_memory.py_func(len(table.codes), n_sums, depth, size, table.n_fine)
-    )
-
-
-@njit(**ALLOCATING)
-def _new_memory(n, n_sums, depth, n_members, n_fine):
-    return SharedMemory(
-        np.empty(n + 1, np.uint32),
-        np.empty(n + 1, np.uint32),
-        np.empty(n + 1 if n_members > 1 else 0, np.uint32),
-        np.zeros(n, np.uint16),
-        np.zeros(n_sums),
-        np.empty(n_sums),
-        np.empty((depth + 1, n_sums)),
-        np.empty((n_members, n + 1), np.uint32),
-        np.empty((n_members, n_fine, _CANDIDATE_FIELDS)),
-    )
-
-
-@njit(**ALLOCATING)
-def _memory_of(team, n, n_sums, depth, n_fine):
-    if team is None:
-        return _new_memory(n, n_sums, depth, 1, n_fine)
-    return team.memory
-
-
-@njit(**INNER)
-def _number(team):
-    if team is None:
-        return 0
-    return team.me
-
-
-@njit(**ALLOCATING)
-def new_scratch(table, n, depth, draws, mass, masses, rules, team):
-    """Allocate the working memory of a fit."""
-    n_bins, n_fine_bins = table.first_bin[-1], table.block_start.shape[0]
-    n_sums = 2 * n_bins if masses is None else 3 * n_bins
-    memory = _memory_of(team, n, n_sums, depth, table.n_fine)
-    n_features = table.features.shape[0] + (table.f.shape[0] > 0)
-    return Scratch(
-        memory.rows,
-        memory.spare,
-        memory.label,
-        draws,
-        mass,
-        masses,
-        rules,
-        np.ones(n_features, np.bool_),
-        np.arange(n_features),
-        team,
-        memory.places[_number(team)],
-        np.empty(n_bins),
-        np.empty(table.first_bin.shape[0] - 1),
-        np.empty(n_fine_bins),
-        np.empty(n_bins),
-        np.empty(n_fine_bins),
-        memory.row_changes,
-        np.empty(2),
-        np.zeros(1, np.uint64),
-        np.empty((depth + 2, 5), np.int64),
-        np.empty((depth + 2, 2)),
-        memory.carried,
-        memory.levels,
-    )
+    @classmethod
+    def create(
+        cls, table: Table, depth: int, rules: Rules, *, drawn: bool = False, weighted: bool = False
+    ) -> Scratch:
+        """Allocate the working memory of a fit, of rows that are ``drawn`` or ``weighted``."""
+        n, n_bins, n_fine_bins = len(table.codes), int(table.first_bin[-1]), len(table.block_start)
+        n_sums = 3 * n_bins if weighted else 2 * n_bins
+        n_features = len(table.features) + (len(table.f) > 0)
+        return cls(
+            rows=np.empty(n + 1, np.uint32),
+            spare=np.empty(n + 1, np.uint32),
+            label=np.zeros(n, np.uint16),
+            draws=np.empty(n, np.uint8) if drawn else None,
+            mass=np.empty(n) if weighted else None,
+            masses=2 * n_bins if weighted else None,
+            rules=rules,
+            tried=np.ones(n_features, np.bool_),
+            shuffled=np.arange(n_features),
+            places=np.empty(n + 1, np.uint32),
+            gain=np.empty(n_bins),
+            column_gain=np.empty(len(table.first_bin) - 1),
+            margin=np.empty(n_fine_bins),
+            drop=np.empty(n_bins),
+            growth=np.empty(n_fine_bins),
+            row_changes=np.zeros(n_sums),
+            steps=np.empty(2),
+            random=np.zeros(1, np.uint64),
+            waiting=np.empty((depth + 2, 5), np.int64),
+            waiting_sums=np.empty((depth + 2, 2)),
+            carried=np.empty(n_sums),
+            levels=np.empty((depth + 1, n_sums)),
+        )
 
 
 @njit(**INNER)

@@ -22,21 +22,19 @@ from pipeline.boosting.engines.exact.structures import (
     multiplicity,
     prefetch_row,
 )
-from pipeline.boosting.engines.exact.team import part, wait
 
 
 @njit(**INNER)
 def collect_sums(table, residual, scratch, start, end, packing, n_columns, sums, parent, rest):
     """Fill ``sums`` with those of a range of the list of rows, in the first ``n_columns`` columns.
 
-    With the sums of a ``parent``, ``rest`` is filled with those of its other rows.
+    ``rest`` is filled with the sums of the ``parent``'s other rows.
     """
-    first, last = part(scratch.team, 0, n_columns)
     first_bin, n_fine, n_numeric = table.first_bin, table.n_fine, table.n_numeric
-    sums[2 * first_bin[first] : 2 * first_bin[last]] = 0.0
+    sums[: 2 * first_bin[n_columns]] = 0.0
     codes, rows, unit, scale = table.codes, scratch.rows, packing.unit, packing.scale
-    fine = range(np.uint64(first), np.uint64(min(last, n_fine)))
-    others = range(np.uint64(max(first, n_fine)), np.uint64(last))
+    fine = range(np.uint64(n_fine))
+    others = range(np.uint64(n_fine), np.uint64(n_columns))
     large, stop = residual.shape[0] > CACHED_ROWS, np.uint64(end)
     for q in range(np.uint64(start), stop):
         i = rows[q]
@@ -51,11 +49,9 @@ def collect_sums(table, residual, scratch, start, end, packing, n_columns, sums,
         for c in others:
             add_pair(sums, np.uint64(codes[i, c]), value, plain)
     _collect_masses(table, scratch, start, end, sums, parent, rest, scratch.masses)
-    _accumulate(sums, first_bin, first, min(last, n_numeric), parent, rest)
-    if parent is not None:
-        for at in range(2 * first_bin[max(first, n_numeric)], 2 * first_bin[max(last, n_numeric)]):
-            rest[at] = parent[at] - sums[at]
-    wait(scratch.team)
+    _accumulate(sums, first_bin, min(n_columns, n_numeric), parent, rest)
+    for at in range(2 * first_bin[n_numeric], 2 * first_bin[n_columns]):
+        rest[at] = parent[at] - sums[at]
 
 
 @njit(**INNER)
@@ -74,21 +70,20 @@ def _collect_masses(table, scratch, start, end, sums, parent, rest, masses):
             for j in range(np.uint64(first_bin[c]), np.uint64(first_bin[c + 1])):
                 total += sums[first + j]
                 sums[first + j] = total
-        if parent is not None:
-            for j in range(first, first + n_bins):
-                rest[j] = parent[j] - sums[j]
+        for j in range(first, first + n_bins):
+            rest[j] = parent[j] - sums[j]
 
 
 @njit(**INNER)
-def _accumulate(sums, first_bin, first, last, parent, rest):
+def _accumulate(sums, first_bin, n_columns, parent, rest):
     """Turn the sums of numeric columns into running sums; the rest is the ``parent``'s minus those.
 
     Each addition of a running sum waits for the one before, so two columns are done side by side.
     """
-    for c in range(first, last, 2):
+    for c in range(0, n_columns, 2):
         a, b = np.uint64(2 * first_bin[c]), np.uint64(2 * first_bin[c + 1])
         a_end, b_end = b, b
-        if c + 1 < last:
+        if c + 1 < n_columns:
             b_end = np.uint64(2 * first_bin[c + 2])
         value_a, weight_a, value_b, weight_b = 0.0, 0.0, 0.0, 0.0
         for _ in range(min(a_end - a, b_end - b) // TWO):
@@ -112,5 +107,4 @@ def _accumulate_column(sums, start, end, value, weight, parent, rest):
 @njit(**INNER)
 def _write(sums, at, value, weight, parent, rest):
     sums[at], sums[at + ONE] = value, weight
-    if parent is not None:
-        rest[at], rest[at + ONE] = parent[at] - value, parent[at + ONE] - weight
+    rest[at], rest[at + ONE] = parent[at] - value, parent[at + ONE] - weight

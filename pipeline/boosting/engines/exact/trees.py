@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from pipeline.boosting.engines.exact.structures import ENTRY, INNER
+
 _ONE = np.uint64(1)
-_ENTRY: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
-_INNER: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 class Trees(NamedTuple):
@@ -52,7 +52,7 @@ class Trees(NamedTuple):
         return gains
 
 
-@njit(**_ENTRY)
+@njit(**ENTRY)
 def predict(trees, learning_rate, rows, out):
     """Add Σ lr · leaf value for float32 ``rows`` (n, d), with f last if any, to ``out`` (n,)."""
     feature, threshold, leaf_value = trees.feature, trees.threshold, trees.value
@@ -66,14 +66,14 @@ def predict(trees, learning_rate, rows, out):
             out[i] += learning_rate * leaf_value[tree, node - n_inner]
 
 
-@njit(**_ENTRY)
+@njit(**ENTRY)
 def find_leaves(table, trees, out):
     """Fill ``out`` (n,) with each training row's leaf of the first of ``trees``."""
     for i in range(out.shape[0]):
         out[i] = leaf_of(table, trees, 0, i)
 
 
-@njit(**_INNER)
+@njit(**INNER)
 def leaf_of(table, trees, tree, i):
     """Return a training row's leaf of a tree."""
     n_inner, node = trees.feature.shape[1], 0

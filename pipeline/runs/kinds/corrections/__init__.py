@@ -36,7 +36,7 @@ class Corrections(Kind):
     stages = ("run", "reproduce", "report")
     otherwise = "experiment=paper is a grid of rounds"
     shows_rounds = False
-    numerics = 2  # 2: segments are tested by `bias_tests`
+    numerics = 3  # 2: segments are tested by `bias_tests`; 3: peers follow their authors' code
 
     def check(self, config: Config) -> None:
         others = [key for key in config.experiment.further if not key.startswith("method.options.")]

@@ -47,7 +47,11 @@ def run(config: Config, ground: Ground) -> Run:
     try:
         correction = correct(config, case)
         own = correction.fitted.predict(case.test)
-        spent = {"cpu_seconds": time.process_time() - before, "peak_mb": meter.peak()}
+        spent = {
+            "cpu_seconds": time.process_time() - before,
+            "peak_mb": meter.peak(),
+            **correction.fitted.training,
+        }
         rows = list(_rows(correction, own, ground, spent))
         options = dict(correction.options)
     except (UserError, ImportError, MemoryError, OSError):

@@ -1,0 +1,209 @@
+"""Trajectories f_0, f_1, … of Algorithm 1, fitted together, each to the rows outside of its fold.
+
+The trees of a round are given a row's prediction as a feature. For a row that the rounds are fitted
+to, f_t has seen y; for a new row it has not, so the trees learn from a feature that they will never
+meet again. If there is one trajectory for each fold, fitted to the rows outside of it, a row's
+*honest* f_t comes from the trajectory of its own fold, which has not seen its y. The same
+predictions tell how good the trajectories are on new rows, whose prediction is their mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from pipeline.boosting.algorithm import Round, Step, advance, boost, round_seed
+from pipeline.boosting.arrays import Floats, Ints
+from pipeline.boosting.engines import Engine
+from pipeline.boosting.losses import Loss
+from pipeline.boosting.rescaling import Rescaling
+from pipeline.boosting.rows import Rows
+
+# What the trees are given as a feature: f_t of the trajectory that has not seen the row's y, f_t of
+# the trajectory that they belong to (the paper), f_0, or nothing.
+FEEDBACK = ("honest", "in_sample", "initial", "none")
+NO_FOLD = -1  # of a row that all trajectories are fitted to
+
+
+@dataclass(frozen=True)
+class BoostingSettings:
+    """What the trajectories of a fit share.
+
+    from_constant : they start from the best constant instead of f_0.
+    """
+
+    loss: Loss
+    engine: Engine
+    eta: float
+    rescaling: Rescaling
+    seed: int
+    feedback: str = "in_sample"
+    from_constant: bool = False
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A fitted trajectory.
+
+    start : the score that it starts from; None is f_0.  share : of it in a model's correction.
+    """
+
+    rounds: tuple[Round, ...]
+    eta: float
+    feedback: str = "in_sample"
+    start: float | None = None
+    share: float = 1.0
+
+    def stages(self, X: Floats, f0: Floats) -> Iterator[Floats]:
+        """Yield the scores after each round, (n,), of new rows with initial scores f0 (n,)."""
+        f = f0 if self.start is None else np.full(len(f0), self.start)
+        yield f
+        for step in self.rounds:
+            f = advance(f, X, step, self.eta, feature_of(self.feedback, f, f0))
+            yield f
+
+
+def feature_of(feedback: str, f: Floats, f0: Floats) -> Floats:
+    """Return what trees are given as a feature for new rows (n,), which no trajectory has seen."""
+    if feedback == "none":
+        return np.zeros(len(f))
+    return f0 if feedback == "initial" else f
+
+
+def corrected_stages(trajectories: Sequence[Trajectory], X: Floats, f0: Floats) -> Iterator[Floats]:
+    """Yield f_0 and f_0 + Σ share (f_t − f_0), t = 1, 2, …, the sum being over trajectories."""
+    if len(trajectories) == 1 and trajectories[0].share == 1.0:  # to the bit
+        yield from trajectories[0].stages(X, f0)
+        return
+    yield f0
+    running = [trajectory.stages(X, f0) for trajectory in trajectories]
+    current = [next(stages) for stages in running]
+    for _ in range(n_stages(trajectories)):
+        current = [next(stages, f) for stages, f in zip(running, current, strict=True)]
+        pairs = zip(trajectories, current, strict=True)
+        yield f0 + sum(trajectory.share * (f - f0) for trajectory, f in pairs)
+
+
+def n_stages(trajectories: Sequence[Trajectory]) -> int:
+    """Return the number of rounds of the longest trajectory; at least 1 if there is one."""
+    return max((max(1, len(trajectory.rounds)) for trajectory in trajectories), default=0)
+
+
+@dataclass
+class CrossFit:
+    """Trajectories that are fitted together, round by round, as `stages` is iterated.
+
+    starts : (k, n) f_0 of all rows in each of k trajectories.  fold : (n,) the trajectory that is
+    not fitted to a row, or `NO_FOLD`.  rounds : those of each trajectory so far.  scores : f_t of
+    each one's own rows.  losses : their mean loss at f_0, f_1, ….
+    """
+
+    settings: BoostingSettings
+    rows: Rows
+    X: Floats
+    starts: Sequence[Floats]
+    fold: Ints
+    n_rounds: int
+    n_jobs: int = 1
+    losses: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Start all trajectories."""
+        self.rounds: list[list[Round]] = [[] for _ in self.starts]
+        own = [np.flatnonzero(self.fold != k) for k in range(len(self.starts))]
+        self._own, self._held_out = own, [self.fold == k for k in range(len(self.starts))]
+        self.constants = [self._constant(rows) for rows in own]
+        self._current = self.starts[0].copy()
+        self._collect([self._start(k) for k in range(len(self.starts))])
+
+    def stages(self) -> Iterator[Floats]:
+        """Fit the rounds; yield the honest scores (n,) of the rows at f_0, f_1, …."""
+        yield self._current
+        if self.n_rounds == 0:
+            return
+        running = [self._steps(k) for k in range(len(self.starts))]
+        with Parallel(self.n_jobs, prefer="threads") as parallel:
+            for _ in range(self.n_rounds):
+                steps: list[Step] = parallel(delayed(next)(trajectory) for trajectory in running)
+                self._advance(steps)
+                yield self._current
+
+    def trajectories(self, n_rounds: int, share: float) -> list[Trajectory]:
+        """Return the first rounds as fitted trajectories, which have equal parts of a share.
+
+        There are none if they would not change f_0.
+        """
+        settings, each = self.settings, share / len(self.starts)
+        if share == 0 or (n_rounds == 0 and not settings.from_constant):
+            return []
+        return [
+            Trajectory(tuple(rounds[:n_rounds]), settings.eta, settings.feedback, start, each)
+            for rounds, start in zip(self.rounds, self.constants, strict=True)
+        ]
+
+    def _constant(self, own: Ints) -> float | None:
+        """Return the best constant score of a trajectory's rows, if it starts from that."""
+        if not self.settings.from_constant:
+            return None
+        weights = None if self.rows.weights is None else self.rows.weights[own]
+        mean = np.average(self.rows.y[own], weights=weights)
+        return float(self.settings.loss.score(np.array([mean]))[0])
+
+    def _start(self, k: int) -> Floats:
+        constant = self.constants[k]
+        return self.starts[k] if constant is None else np.full(len(self.rows), constant)
+
+    def _steps(self, k: int) -> Iterator[Step]:
+        """Run Algorithm 1 on the rows of a trajectory."""
+        settings, own = self.settings, self._own[k]
+        y, weights = self.rows.y[own], self.rows.weights
+        weights = None if weights is None else weights[own]
+        fitter = settings.engine.bind(self.X[own], weights)
+        return boost(
+            y,
+            self._start(k)[own],
+            self.n_rounds,
+            settings.eta,
+            settings.rescaling,
+            lambda t, f, _: settings.loss.fit(
+                fitter, y, f, self._feature(k, f), round_seed(settings.seed, t), weights
+            ),
+            weights,
+        )
+
+    def _feature(self, k: int, f: Floats) -> Floats:
+        """Return the feature of a trajectory's own rows, whose scores in it are f."""
+        if self.settings.feedback == "honest":
+            return self._current[self._own[k]]
+        return feature_of(self.settings.feedback, f, self.starts[k][self._own[k]])
+
+    def _advance(self, steps: Sequence[Step]) -> None:
+        """Move the rows of each fold by its trajectory's new round."""
+        settings, following = self.settings, self._current.copy()
+        for k, step in enumerate(steps):
+            self.rounds[k].append(Round(step.ensemble, step.weight, step.gap))
+            held_out = self._held_out[k]
+            if held_out.any():
+                f, f0 = self._current[held_out], self.starts[k][held_out]
+                feature = feature_of(settings.feedback, f, f0)
+                following[held_out] = advance(f, self.X[held_out], step, settings.eta, feature)
+        self._current = following
+        self._record([step.f for step in steps])
+
+    def _collect(self, scores: Sequence[Floats]) -> None:
+        """Take each row's score from the trajectory of its fold."""
+        for held_out, f in zip(self._held_out, scores, strict=True):
+            self._current[held_out] = f[held_out]
+        self._record([f[own] for f, own in zip(scores, self._own, strict=True)])
+
+    def _record(self, scores: Sequence[Floats]) -> None:
+        """Note the scores of the trajectories' own rows, and their mean loss."""
+        self.scores, found = scores, []
+        for own, f in zip(self._own, scores, strict=True):
+            weights = None if self.rows.weights is None else self.rows.weights[own]
+            of_rows = self.settings.loss.of_rows(self.rows.y[own], f)
+            found.append(float(np.average(of_rows, weights=weights)))
+        self.losses.append(float(np.mean(found)))
