@@ -1,26 +1,25 @@
 """Shared by all tests: datasets, configs and commands. Nothing may touch the checkout's outputs."""
 
 import json
+import multiprocessing
 import os
+import runpy
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from functools import cache
+
+import pytest
+from hypothesis import settings
+
+# The package, numpy and pandas are imported where they are used: pytest-xdist's controller loads
+# this file too, and everybody waits for it.
 
 # Workers of pytest-xdist share two cores; nested threads would only slow them down. (Before numpy.)
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
-
-import numpy as np  # noqa: E402
-import pandas as pd  # noqa: E402
-import pytest  # noqa: E402
-from hypothesis import settings  # noqa: E402
-
-from pipeline.config.compose import load  # noqa: E402
-from pipeline.datasets.design import split  # noqa: E402
-from pipeline.datasets.library import Library  # noqa: E402
-from pipeline.runs.kinds.corrections.measures import NUMBERS  # noqa: E402
-from pipeline.runs.plan import make_plan  # noqa: E402
 
 # The same cases in every run; HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile("fixed", derandomize=True)
@@ -37,9 +36,23 @@ if signal.getsignal(signal.SIGQUIT) == signal.SIG_IGN:
 
 
 # Processes, sockets, minutes of theory.
-SLOW_FIXTURES = {"start", "server", "study", "smoke", "replication"}
-# What takes long to make is made by one of the processes (--dist loadgroup).
-MADE_ONCE = {"study", "smoke", "replication"}
+SLOW_FIXTURES = {
+    "command",
+    "start",
+    "start_process",
+    "cluster",
+    "server",
+    "study",
+    "smoke",
+    "replication",
+}
+# What takes long to make is made by one of the processes (--dist loadgroup): fixture and group.
+MADE_ONCE = {
+    "study": "made once",
+    "smoke": "made once",
+    "replication": "made once",
+    "cluster": "dask",
+}
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
@@ -47,20 +60,24 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if SLOW_FIXTURES & set(item.fixturenames):
             item.add_marker(pytest.mark.slow)
-        if MADE_ONCE & set(item.fixturenames):
-            item.add_marker(pytest.mark.xdist_group("made once"))
+        for group in {MADE_ONCE[name] for name in MADE_ONCE.keys() & set(item.fixturenames)}:
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")
 def library():
     """Each dataset is fetched and preprocessed once per session."""
+    from pipeline.datasets.library import Library
+
     return Library()
 
 
 @pytest.fixture(scope="session")
 def dataset():
     """``dataset(name, *overrides)``: a dataset's config."""
-    return lambda name, *overrides: load([f"dataset={name}", *overrides]).dataset
+    from pipeline.config.compose import load
+
+    return cache(lambda name, *overrides: load([f"dataset={name}", *overrides]).dataset)
 
 
 @pytest.fixture(scope="session")
@@ -72,6 +89,7 @@ def design(library, dataset):
 @pytest.fixture(scope="session")
 def paper_split(design, dataset):
     """``paper_split(name, seed, n)``: X_train, y_train (n rows), X_test, y_test."""
+    from pipeline.datasets.design import split
 
     def of(name, seed=0, n=None):
         d = split(design(name), dataset(name), seed)
@@ -93,6 +111,8 @@ def report_plan():
 
     small : with overrides of that one.
     """
+    from pipeline.config.compose import load
+    from pipeline.runs.plan import make_plan
 
     def of(folder, *overrides, small=False):
         if not overrides:
@@ -124,6 +144,19 @@ def replication(tmp_path_factory, report_plan):
     return folder / "one_seed"
 
 
+@pytest.fixture
+def few_figures():
+    """Of the figures of runs only these are drawn, where they are not what is looked at."""
+    from pipeline.chapters.figures import FIGURES
+
+    every = dict(FIGURES)
+    for name in list(every)[2:]:
+        del FIGURES[name]
+    yield list(FIGURES)
+    FIGURES.clear()  # and not only filled up again: the order counts
+    FIGURES.update(every)
+
+
 PRACTICE_ROWS = {"small": 200, "large": 5000, "other": 3000}
 PRACTICE_SITUATIONS = ("forest", "linear", "boosted", "moved")
 # The factor by which each method changes the loss, on tables with few rows and with many.
@@ -138,6 +171,11 @@ PRACTICE_FACTORS = {
 @pytest.fixture(scope="session")
 def practice_runs():
     """A table of corrections whose answers are known."""
+    import numpy as np
+    import pandas as pd
+
+    from pipeline.runs.kinds.corrections.measures import NUMBERS
+
     rng = np.random.default_rng(0)
     rows = []
     for dataset, n in PRACTICE_ROWS.items():
@@ -165,15 +203,88 @@ def practice_runs():
     return pd.DataFrame(rows)
 
 
+class Forked:
+    """``python -m MODULE ARGUMENTS`` in a fork of this process, whose imports are done.
+
+    It has what tests need of `subprocess.Popen`. Where the start of a process is itself what is
+    tested, there is `start_process`.
+    """
+
+    def __init__(self, *arguments, module="pipeline", folder=None, before=None, new_session=False):
+        self._streams = [tempfile.TemporaryFile("w+") for _ in range(2)]  # noqa: SIM115
+
+        def run():
+            if new_session:
+                os.setsid()
+            for number, stream in enumerate(self._streams, 1):
+                os.dup2(stream.fileno(), number)
+            sys.stdout, sys.stderr = (os.fdopen(n, "w", buffering=1, closefd=False) for n in (1, 2))
+            sys.argv = [module, *arguments]
+            os.chdir(folder or ".")
+            if before:
+                before()
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+        self._process = multiprocessing.get_context("fork").Process(target=run)
+        self._process.start()
+        self.pid = self._process.pid
+
+    def poll(self):
+        self._process.join(0)
+        return self.returncode
+
+    @property
+    def returncode(self):
+        return self._process.exitcode
+
+    def kill(self):
+        self._process.kill()
+
+    def communicate(self, timeout=None):
+        """What it wrote to its two streams, after its end."""
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            self.kill()
+            raise AssertionError(f"not over after {timeout} s")
+        said = []
+        for stream in self._streams:
+            with stream:
+                stream.seek(0)
+                said.append(stream.read())
+        self.stdout, self.stderr = said
+        return said
+
+
+@pytest.fixture(scope="session")
+def command():
+    """``command(*arguments, **options)``: a `Forked` that has ended."""
+
+    def command_(*arguments, **options):
+        process = Forked(*arguments, **options)
+        process.communicate(timeout=300)
+        return process
+
+    return command_
+
+
 @pytest.fixture(scope="session")
 def start():
-    """``start(folder, *arguments, **options)``: ``python -m pipeline``, writing to ``folder``."""
+    """``start(folder, *arguments, **options)``: a `Forked` that writes to ``folder``."""
+    return lambda folder, *arguments, **options: Forked(
+        *arguments, f"output_dir={folder}", **options
+    )
 
-    def start_(folder, *arguments, **options):
-        command = [sys.executable, "-m", "pipeline", *arguments, f"output_dir={folder}"]
+
+@pytest.fixture(scope="session")
+def start_process():
+    """The same as a process of its own, a `subprocess.Popen`."""
+
+    def start_(folder, *arguments, new_session=False, **options):
         return subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
-        )
+            [sys.executable, "-m", "pipeline", *arguments, f"output_dir={folder}"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            start_new_session=new_session, **options,
+        )  # fmt: skip
 
     return start_
 
@@ -183,8 +294,8 @@ def finish():
     """``finish(process)``: its exit status and what it printed."""
 
     def finish_(process, timeout=240):
-        output, _ = process.communicate(timeout=timeout)
-        return process.returncode, output
+        output, errors = process.communicate(timeout=timeout)
+        return process.returncode, output + (errors or "")
 
     return finish_
 
@@ -205,9 +316,28 @@ def eventually():
     return eventually_
 
 
+@pytest.fixture(scope="session")
+def cluster():
+    """A client of two Dask workers, which are replaced when they are killed."""
+    import dask
+    from distributed import Client, LocalCluster
+    from distributed.utils import get_mp_context
+
+    # Workers are forked from a process that has imported what they need.
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        get_mp_context().set_forkserver_preload(["distributed", "pipeline.runs.workers.dask"])
+        with (
+            LocalCluster(
+                n_workers=2, threads_per_worker=1, memory_limit="2GiB", dashboard_address=None
+            ) as processes,
+            Client(processes) as client,
+        ):
+            yield client
+
+
 @pytest.fixture
 def dask_cluster(tmp_path, eventually):
-    """The address of a Dask scheduler on loopback, and its two worker processes."""
+    """The address of a Dask scheduler on loopback, and its two workers: four real processes."""
     started = []
 
     def launch(module, *arguments):

@@ -2,7 +2,7 @@
 
 import contextlib
 import resource
-import subprocess
+import signal
 import sys
 import threading
 
@@ -50,19 +50,17 @@ def test_folders_that_come_and_go_meanwhile_are_no_error(tmp_path):
 
 @pytest.mark.slow
 def test_limit_on_the_size_of_files_keeps_the_report_and_is_one_sentence(
-    smoke, report_plan, tmp_path
+    smoke, report_plan, command
 ):
     before = {p: p.read_bytes() for p in smoke.rglob("*") if p.is_file()}
-    code = (
-        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))\n"
-        "from pipeline.cli import main; main()"
-    )
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+        sys.dont_write_bytecode = True  # which would be cut off at the limit
+
     lines = [*report_plan(smoke.parent).overrides, "stage=report"]
-    # Without -B, Python would leave bytecode behind that is cut off at the limit.
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", code, *lines], capture_output=True, text=True, check=False
-    )
+    done = command(*lines, before=limit)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("error: output_dir: cannot write to")
     assert "Traceback" not in done.stderr

@@ -37,8 +37,15 @@ def paper(n_rounds, **parameters):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize(("name", "engine"), [("diabetes", "sklearn"), ("german", "exact")])
+@pytest.mark.parametrize(
+    ("name", "engine", "strategy"),
+    [
+        ("diabetes", "sklearn", "adaptive"),
+        *(("german", "exact", strategy) for strategy in STRATEGIES),
+        *(pytest.param("diabetes", "sklearn", strategy, marks=pytest.mark.exhaustive)
+          for strategy in ("unit", "relaxed")),
+    ],
+)  # fmt: skip
 def test_trajectory_equals_ten_plain_lines_of_sklearn(name, engine, strategy, paper_split):
     X, y, *_ = paper_split(name)
     expected = plain_algorithm_1(X, y, strategy, eta=0.5, n_rounds=4, seed=3)

@@ -22,23 +22,8 @@ from pipeline.boosting import MulticalibrationBoostingRegressor
 from pipeline.boosting.distributed.dask import ClusterUnfit, OnDask
 from pipeline.boosting.distributed.parts import Unfit
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dask")]
-
 N, CHUNK = 6000, 1000
 QUICK = {"n_trees": 10, "random_state": 3}
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    from distributed import Client, LocalCluster
-
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, memory_limit="2GiB", dashboard_address=None
-        ) as processes,
-        Client(processes) as client,
-    ):
-        yield client
 
 
 @pytest.fixture(scope="module")

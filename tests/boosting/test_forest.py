@@ -86,7 +86,7 @@ def test_every_trees_in_bag_values_are_sklearns(name, n, paper_split):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["diabetes", "german"])
+@pytest.mark.parametrize("name", ["diabetes", pytest.param("german", marks=pytest.mark.exhaustive)])
 def test_forest_is_as_close_to_sklearns_as_sklearns_with_other_ties(name, paper_split):
     distances = {"ours": [], "theirs": []}
     for seed in range(5):

@@ -77,7 +77,9 @@ def simulations(full):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("planted", [{"region"}, {"age", "region"}])
+@pytest.mark.parametrize(
+    "planted", [pytest.param({"region"}, marks=pytest.mark.exhaustive), {"age", "region"}]
+)
 def test_planted_segment_is_found_and_named(planted):
     found, n = 0, simulations(100)
     for seed in range(n):

@@ -101,8 +101,15 @@ def beside(tmp_path_factory, practice_runs):
     return folder
 
 
-def test_the_chapter_shows_findings_tables_and_figures(beside, tmp_path):
-    section = section_of(beside, tmp_path)
+@pytest.fixture(scope="module")
+def drawn(beside, tmp_path_factory):
+    """The chapter, and the folder of its page."""
+    folder = tmp_path_factory.mktemp("page")
+    return section_of(beside, folder), folder
+
+
+def test_the_chapter_shows_findings_tables_and_figures(drawn):
+    section, folder = drawn
     chapter = section.content
     judged = [j.id for j in section.judgements]
     assert judged == ["P1", "P2", "P3", "P4", "P5", "P6a", "P6b", "P7", "P8"]
@@ -118,19 +125,19 @@ def test_the_chapter_shows_findings_tables_and_figures(beside, tmp_path):
     assert name == "ours_tuned"
     assert before == after == f"{methods.loc['ours <b>', 'Mean change, %']} %"
     for name in ("practice", "practice_ranks"):
-        assert (tmp_path / "figures" / f"{name}.png").stat().st_size > 5000
-    assert (tmp_path / CHANGES_FILE).exists()
+        assert (folder / "figures" / f"{name}.png").stat().st_size > 5000
+    assert (folder / CHANGES_FILE).exists()
 
 
-def test_names_on_the_page_are_escaped(beside, tmp_path):
-    section = section_of(beside, tmp_path)
+def test_names_on_the_page_are_escaped(drawn):
+    section, _ = drawn
     html = render("practice/chapter.html", section=section, chapter=section.content)
     assert "ours &lt;b&gt;" in html
     assert "ours <b>" not in html
     assert "Twenty rounds with the paper&#39;s settings" in html
 
 
-def test_a_table_without_a_model_as_it_is_has_no_chapter(beside, tmp_path, practice_runs, caplog):
+def test_a_table_without_a_model_as_it_is_has_no_chapter(tmp_path, practice_runs, caplog):
     some = practice_runs[practice_runs["method"] != "nothing"]
     tables.write(some, tmp_path / "practice")
     labels_of(some).write(tmp_path / "practice")

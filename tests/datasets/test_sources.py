@@ -321,6 +321,7 @@ def test_fault_gives_one_sentence_leaves_nothing_and_is_over_when_the_server_is_
     assert len(fetch(tiny(server), tmp_path).frame) == 50
 
 
+@pytest.mark.exhaustive
 def test_unknown_number_is_said_to_be_unknown(server, tmp_path):
     with pytest.raises(DataError, match="knows no dataset with that number"):
         fetch(tiny(server), tmp_path)

@@ -1,5 +1,6 @@
 """However a grid is spread, killed, repeated or shared, its numbers are the same bits."""
 
+import contextlib
 import io
 import itertools
 import os
@@ -8,7 +9,6 @@ import random
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -88,24 +88,35 @@ def test_single_runs_share_the_store_with_the_grid(serial, tmp_path, start, fini
     pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
 
 
+def test_hydra_multirun_gives_the_same_bits(serial, tmp_path, start, finish):
+    sweep = ["-m", "experiment.name=smoke", "dataset=german", "strategy=unit,adaptive", "seed=0,1"]
+    code, output = finish(start(tmp_path, *SMALL[3:], *sweep))
+    assert code == 0, output
+    both = frame(serial).query("dataset == 'german' and strategy != 'relaxed'")
+    both = both.reset_index(drop=True)
+    pd.testing.assert_frame_equal(frame(tmp_path), both, check_exact=True)
+
+
 @pytest.mark.exhaustive
-def test_hydra_multirun_with_joblib_gives_the_same_bits(serial, tmp_path, start, finish):
+def test_hydra_multirun_with_joblib_gives_the_same_bits(serial, tmp_path, start_process, finish):
     arguments = [
         *SMALL[3:], "-m", "hydra/launcher=cores", "hydra.launcher.n_jobs=2",
         "experiment.name=smoke", "dataset=diabetes,german", "strategy=unit,relaxed,adaptive",
         "seed=range(0,2)",
     ]  # fmt: skip
-    code, output = finish(start(tmp_path, *arguments))
+    code, output = finish(start_process(tmp_path, *arguments))
     assert code == 0, output
     pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
-    code, output = finish(start(tmp_path, *arguments))
+    code, output = finish(start_process(tmp_path, *arguments))
     assert code == 0
     assert "stored in" not in output
 
 
 @pytest.mark.exhaustive
-def test_submitit_launcher_runs_jobs_in_processes_of_their_own(serial, tmp_path, start, finish):
-    code, output = finish(start(
+def test_submitit_launcher_runs_jobs_in_processes_of_their_own(
+    serial, tmp_path, start_process, finish
+):
+    code, output = finish(start_process(
         tmp_path, *SMALL[3:], "-m", "hydra/launcher=slurm_local", "experiment.name=smoke",
         "dataset=german", "strategy=unit,adaptive", "seed=1",
     ))  # fmt: skip
@@ -132,31 +143,33 @@ def test_damaged_run_is_named_and_computed_again(serial, tmp_path, start, finish
     pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    ("kills", "how"),
+    [(2, "start"), pytest.param(10, "start_process", marks=pytest.mark.exhaustive)],
+)
 def test_sigkill_at_random_moments_then_resume_gives_the_same_bits(
-    serial, tmp_path, start, finish, eventually, kills
+    serial, tmp_path, request, eventually, kills, how
 ):
-    rng = random.Random(0)
+    rng, start = random.Random(0), request.getfixturevalue(how)
     for _ in range(kills):
         if stored(tmp_path) > TOTAL // 2:
             shutil.rmtree(tmp_path / "smoke" / "runs" / "german", ignore_errors=True)
-        process = start(tmp_path, *SMALL, "grid.workers=2", start_new_session=True)
+        process = start(tmp_path, *SMALL, "grid.workers=2", new_session=True)
         more = rng.choice([0, 1, 1, 2])
         if more == 0:
             time.sleep(rng.uniform(0.0, 3.0))  # any moment: importing, loading, computing
         goal = stored(tmp_path) + more
         eventually(lambda p=process, n=goal: p.poll() is not None or stored(tmp_path) >= n)
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         process.communicate()
         assert len(frame(tmp_path)) == 4 * stored(tmp_path)  # all there are, whole
-    code, output = finish(start(tmp_path, *SMALL))
-    assert code == 0, output
+    run_here(tmp_path)
     pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
     assert not list((tmp_path / "smoke").rglob(".partial-*"))
 
 
 def test_workers_end_when_their_driver_is_killed(tmp_path, start, eventually):
-    process = start(tmp_path, *ENDLESS, start_new_session=True)
+    process = start(tmp_path, *ENDLESS, new_session=True)
     children = eventually(lambda: _workers(process.pid))
     process.kill()
     process.communicate()
@@ -164,7 +177,7 @@ def test_workers_end_when_their_driver_is_killed(tmp_path, start, eventually):
 
 
 def test_ctrl_c_ends_within_seconds_and_says_how_to_go_on(tmp_path, start, finish, eventually):
-    process = start(tmp_path, *ENDLESS, start_new_session=True)
+    process = start(tmp_path, *ENDLESS, new_session=True)
     eventually(lambda: _workers(process.pid))
     os.killpg(process.pid, signal.SIGINT)
     code, output = finish(process, timeout=10)
@@ -184,7 +197,7 @@ def test_ctrl_c_ends_within_seconds_and_says_how_to_go_on(tmp_path, start, finis
 def test_stopped_worker_does_not_keep_a_driver_from_ending(
     tmp_path, start, finish, eventually, number
 ):
-    process = start(tmp_path, *ENDLESS, start_new_session=True)
+    process = start(tmp_path, *ENDLESS, new_session=True)
     workers = eventually(lambda: _workers(process.pid))
     os.kill(workers[0], signal.SIGSTOP)
     os.kill(process.pid, number)
@@ -195,7 +208,7 @@ def test_stopped_worker_does_not_keep_a_driver_from_ending(
 
 
 def test_stopped_worker_does_not_outlive_a_killed_driver(tmp_path, start, eventually):
-    process = start(tmp_path, *ENDLESS, start_new_session=True)
+    process = start(tmp_path, *ENDLESS, new_session=True)
     workers = eventually(lambda: _workers(process.pid))
     os.kill(workers[0], signal.SIGSTOP)
     process.kill()
@@ -206,7 +219,7 @@ def test_stopped_worker_does_not_outlive_a_killed_driver(tmp_path, start, eventu
 def test_worker_that_is_killed_is_replaced_and_its_run_redone(
     serial, tmp_path, start, finish, eventually
 ):
-    process = start(tmp_path, *SMALL, "grid.workers=2", start_new_session=True)
+    process = start(tmp_path, *SMALL, "grid.workers=2", new_session=True)
     os.kill(eventually(lambda: _workers(process.pid))[0], signal.SIGKILL)
     code, output = finish(process)
     assert code == 0, output
@@ -215,8 +228,10 @@ def test_worker_that_is_killed_is_replaced_and_its_run_redone(
 
 def _workers(pid):
     """The worker processes of a driver, once there are two."""
-    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True)
-    workers = [int(line) for line in found.stdout.split()]
+    workers = []
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # a thread that is over
+            workers += map(int, (thread / "children").read_text().split())
     return workers if len(workers) >= 2 else None
 
 
@@ -270,17 +285,17 @@ def test_task_that_kills_its_worker_fails_alone(serial, tmp_path, monkeypatch):
     ("arguments", "cold", "moment"),
     [
         ((), False, "import"),
-        ((), False, "preparing the split"),
+        pytest.param((), False, "preparing the split", marks=pytest.mark.exhaustive),
         (("-m", "boosting.eta=0.3,0.4"), False, "preparing the split"),
         ((), True, "compiling the exact engine"),
     ],
 )
 def test_ctrl_c_ends_single_runs_and_sweeps_in_one_line(
-    tmp_path, start, eventually, arguments, cold, moment
+    tmp_path, start_process, eventually, arguments, cold, moment
 ):
     environment = os.environ | ({"NUMBA_CACHE_DIR": str(tmp_path / "numba")} if cold else {})
-    process = start(
-        tmp_path, "boosting.rounds=10000", "dataset=german", *arguments, start_new_session=True,
+    process = start_process(
+        tmp_path, "boosting.rounds=10000", "dataset=german", *arguments, new_session=True,
         env=environment | {"PYTHONUNBUFFERED": "1"},
     )  # fmt: skip
     lines = []
@@ -306,8 +321,8 @@ def test_two_datasets_of_one_name_are_refused(tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_two_grids_on_one_store_do_not_harm_each_other(serial, tmp_path, start, finish):
-    both = [start(tmp_path, *SMALL, "grid.workers=1") for _ in range(2)]
+def test_two_grids_on_one_store_do_not_harm_each_other(serial, tmp_path, start_process, finish):
+    both = [start_process(tmp_path, *SMALL, "grid.workers=1") for _ in range(2)]
     for process in both:
         code, output = finish(process)
         assert code == 0, output
@@ -401,12 +416,32 @@ def test_last_line_of_a_grid_has_all_runs_done_and_no_time_left(monkeypatch, str
 
 
 def test_dask_cluster_gives_the_same_bits_though_a_worker_is_killed_midway(
-    serial, tmp_path, dask_cluster, start, finish, eventually
+    serial, tmp_path, cluster, eventually
+):
+    def kill():
+        eventually(lambda: stored(tmp_path))
+        os.kill(min(workers.values()), signal.SIGKILL)
+
+    workers = cluster.run(os.getpid)
+    killer = threading.Thread(target=kill)
+    killer.start()
+    address = cluster.scheduler.address
+    computed = run_here(tmp_path, "grid.backend=dask", f"grid.scheduler='{address}'").computed
+    killer.join()
+    assert computed == TOTAL
+    pd.testing.assert_frame_equal(frame(tmp_path), frame(serial), check_exact=True)
+    cluster.wait_for_workers(2, timeout=60)
+
+
+@pytest.mark.exhaustive
+def test_driver_and_workers_of_a_cluster_that_are_processes_of_their_own_give_the_same_bits(
+    serial, tmp_path, dask_cluster, start_process, finish, eventually
 ):
     address, workers = dask_cluster
-    process = start(tmp_path / "out", *SMALL, "grid.backend=dask", f"grid.scheduler='{address}'")
+    cluster = ["grid.backend=dask", f"grid.scheduler='{address}'"]
+    process = start_process(tmp_path / "out", *SMALL, *cluster)
     eventually(lambda: stored(tmp_path / "out"))
-    workers[0].send_signal(signal.SIGKILL)
+    workers[0].kill()
     code, output = finish(process)
     assert code == 0, output
     pd.testing.assert_frame_equal(frame(tmp_path / "out"), frame(serial), check_exact=True)

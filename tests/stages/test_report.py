@@ -24,15 +24,6 @@ from pipeline.stages import report, reproduce
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def two_figures(monkeypatch):
-    """Reports are drawn sooner where the figures are not what is looked at."""
-    some = {name: figures.FIGURES[name] for name in ("gap", "generalization")}
-    for module in (figures, "pipeline.chapters.figures"):
-        target = module if isinstance(module, str) else module.__name__
-        monkeypatch.setattr(f"{target}.FIGURES", some)
-
-
 def test_page_has_a_row_per_moment_in_its_table_of_noise(smoke):
     noise = pd.read_csv(smoke / "noise.csv")
     assert list(noise["moment"]) == ["start", "best", "end"] * 2
@@ -51,7 +42,7 @@ def test_readings_whose_runs_are_stored_have_a_posterior(replication):
 
 @pytest.mark.exhaustive
 def test_runs_stored_without_the_noise_columns_get_them_from_what_they_have(
-    smoke, tmp_path, report_plan, two_figures
+    smoke, tmp_path, report_plan, few_figures
 ):
     complete = collect(report_plan(smoke.parent)).rounds
     columns = ["mce_floor_test", "mce2_debiased_test", "mce2_se_test", "mce_p_test"]
@@ -138,7 +129,7 @@ def test_page_of_other_settings_has_a_title_of_its_own_and_no_verdicts(smoke):
     assert "dataset=diabetes strategy=unit seed=0" in page
 
 
-def test_other_settings_never_take_the_place_of_a_report(smoke, tmp_path, report_plan, two_figures):
+def test_other_settings_never_take_the_place_of_a_report(smoke, tmp_path, report_plan, few_figures):
     shutil.copytree(smoke, tmp_path / "mini")
     before = (tmp_path / "mini" / "report.html").read_bytes()
     other = report_plan(tmp_path, "boosting.eta=0.3", "experiment.name=mini", small=True)
@@ -169,7 +160,7 @@ def test_folder_of_a_shipped_experiment_is_for_what_its_file_says(
 
 
 @pytest.mark.exhaustive
-def test_variations_of_a_strategy_are_curves_of_their_own(tmp_path, report_plan, two_figures):
+def test_variations_of_a_strategy_are_curves_of_their_own(tmp_path, report_plan, few_figures):
     lines = ["experiment.datasets=[diabetes]", "experiment.strategies=[unit,relaxed]",
              "experiment.vary={strategy.offset:[2,3]}"]  # fmt: skip
     plan = report_plan(tmp_path, *lines, small=True)
@@ -244,13 +235,11 @@ class Balanced(HTMLParser):
         assert self.open.pop() == tag
 
 
+@pytest.mark.exhaustive  # make test redraws two figures, from a table
 def test_drawing_twice_gives_the_same_bytes(smoke, tmp_path):
     rounds = pd.read_parquet(smoke / "rounds.parquet").query("dataset == 'german'")
     runs = Runs(rounds, {"german": "German"})
-    names = ("gap", "tail", "best_rounds", "debiased")
-    first, second = (
-        hashes(figures.draw_all(runs, tmp_path / d, names), tmp_path / d) for d in "ab"
-    )
+    first, second = (hashes(figures.draw_all(runs, tmp_path / d), tmp_path / d) for d in "ab")
     assert first == second
 
 
@@ -260,7 +249,7 @@ def hashes(names, folder):
 
 
 def test_report_is_drawn_from_the_store_without_fitting_anything(
-    smoke, monkeypatch, report_plan, two_figures
+    smoke, monkeypatch, report_plan, few_figures
 ):
     def forbidden(*_args, **_kwargs):
         raise AssertionError("a report must not compute runs")

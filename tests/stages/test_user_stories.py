@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import pipeline
-from pipeline.chapters.figures import draw as figures
 from pipeline.cli import help_text
 from pipeline.config.compose import load
 from pipeline.errors import ConfigError
@@ -61,17 +60,16 @@ def home(tmp_path_factory):
     return folder
 
 
-def command(folder, *arguments, python=sys.executable, **options):
-    """``python -m pipeline`` in a folder that is not the checkout's."""
+def process(folder, *command):
+    """A process in a folder that is not the checkout's."""
     return subprocess.run(
-        [python, "-m", "pipeline", *arguments], cwd=folder, capture_output=True, text=True,
-        check=False, timeout=300, **options,
-    )  # fmt: skip
+        command, cwd=folder, capture_output=True, text=True, check=False, timeout=300
+    )
 
 
-def test_strategy_from_the_command_line_with_arguments(home):
+def test_strategy_from_the_command_line_with_arguments(home, command):
     own = ["strategy=custom", "strategy.target=my_module.Halfway", "strategy.arguments.scale=0.7"]
-    done = command(home, *QUICK, *own)
+    done = command(*QUICK, *own, folder=home)
     assert done.returncode == 0, done.stderr
     assert "outputs/paper/runs/german/Halfway/seed=000-" in done.stdout
     rounds = pipeline.load_runs(home / "outputs" / "paper").query("strategy == 'Halfway'")
@@ -79,18 +77,17 @@ def test_strategy_from_the_command_line_with_arguments(home):
 
 
 @pytest.mark.exhaustive
-def test_grid_of_ones_own_menus_beside_the_projects_gets_a_report_of_its_own(home, monkeypatch):
+def test_grid_of_ones_own_menus_beside_the_projects_gets_a_report_of_its_own(
+    home, command, monkeypatch, few_figures
+):
     arguments = ["experiment=mine", *QUICK, "experiment.name=mine"]
-    done = command(home, "--config-dir", "menus", *arguments)
+    done = command("--config-dir", "menus", *arguments, folder=home)
     assert "24 runs computed" in done.stderr, done.stderr
     menu = help_text([f"hydra.searchpath=[{home / 'menus'}]"])
     assert "adaptive, custom, halfway, later, relaxed, unit" in menu
-    # The report, in this process, of two figures.
+    # The report, in this process.
     monkeypatch.chdir(home)
     monkeypatch.syspath_prepend(home)
-    some = {name: figures.FIGURES[name] for name in ("gap", "tail")}
-    for module in ("pipeline.chapters.figures", "pipeline.chapters.figures.draw"):
-        monkeypatch.setattr(f"{module}.FIGURES", some)
     lines = [f"hydra.searchpath=[{home / 'menus'}]", *arguments]
     report.main(make_plan(load(lines), lines))
     page = (home / "outputs" / "mine" / "report.html").read_text()
@@ -102,10 +99,9 @@ def test_grid_of_ones_own_menus_beside_the_projects_gets_a_report_of_its_own(hom
     assert set(rounds["dataset"]) == {"german", "prices", "costs"}
 
 
-def test_ones_own_table_has_a_folder_of_its_own_and_names_are_written_as_they_are(home):
-    done = command(
-        home, *QUICK, "dataset=file", "dataset.path=prices.csv", "dataset.target=price (EUR)"
-    )
+def test_ones_own_table_has_a_folder_of_its_own_and_names_are_written_as_they_are(home, command):
+    own = ["dataset=file", "dataset.path=prices.csv", "dataset.target=price (EUR)"]
+    done = command(*QUICK, *own, folder=home)
     assert done.returncode == 0, done.stderr
     assert "outputs/own/runs/prices/unit/seed=000-" in done.stdout
     assert "column 'name' becomes 149 columns" in done.stderr
@@ -119,11 +115,12 @@ def test_folders_that_are_no_experiments_are_not_written_by_one(name):
         make_plan(load(lines), lines)
 
 
-def test_experiments_are_set_side_by_side(home):
+def test_experiments_are_set_side_by_side(home, command):
     grid = ["experiment=smoke", "experiment.datasets=[german]", "experiment.seeds=[0,1,2]",
             "experiment.strategies=[unit]", "experiment.vary={boosting.eta:[0.5,0.2]}"]  # fmt: skip
-    command(home, *QUICK, *grid, "experiment.name=both")
-    done = command(home, "stage=compare", "compare.experiments=[both]", "compare.baseline=eta=0.5")
+    command(*QUICK, *grid, "experiment.name=both", folder=home)
+    beside = ["compare.experiments=[both]", "compare.baseline=eta=0.5"]
+    done = command("stage=compare", *beside, folder=home)
     assert done.returncode == 0, done.stderr
     table = pd.read_csv(home / "outputs" / "compare" / "both" / "differences.csv")
     assert set(table["variant"]) == {"eta=0.2"}
@@ -135,9 +132,10 @@ def test_experiments_are_set_side_by_side(home):
 
 
 @pytest.mark.exhaustive
-def test_optuna_tunes_by_validation_error_and_names_the_best(home):
+def test_optuna_tunes_by_validation_error_and_names_the_best(home, command):
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
-    done = command(home, "-m", "experiment=tune", "hydra.sweeper.n_trials=5", "validation.folds=2")
+    few = ["hydra.sweeper.n_trials=5", "validation.folds=2"]
+    done = command("-m", "experiment=tune", *few, folder=home)
     assert done.returncode == 0, done.stderr
     trials = [line for line in done.stdout.splitlines() if "validation MSE" in line]
     assert len(trials) == 5
@@ -150,7 +148,8 @@ def test_optuna_tunes_by_validation_error_and_names_the_best(home):
 
 @pytest.mark.exhaustive
 def test_lines_of_parallel_jobs_carry_their_runs_name(home):
-    done = command(home, *QUICK, "-m", "hydra/launcher=cores", "seed=3,4")
+    sweep = ["-m", "hydra/launcher=cores", "seed=3,4"]
+    done = process(home, sys.executable, "-m", "pipeline", *QUICK, *sweep)
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines() if "stored in" not in line]
     assert len(lines) == 2 * 8
@@ -159,7 +158,8 @@ def test_lines_of_parallel_jobs_carry_their_runs_name(home):
 
 @pytest.mark.exhaustive
 def test_sweep_by_submitit_tells_how_far_it_is(home):
-    done = command(home, *QUICK, "-m", "hydra/launcher=slurm_local", "seed=5,6")
+    sweep = ["-m", "hydra/launcher=slurm_local", "seed=5,6"]
+    done = process(home, sys.executable, "-m", "pipeline", *QUICK, *sweep)
     assert done.returncode == 0, done.stderr
     assert "[2/2] jobs ended" in done.stderr
 
@@ -180,13 +180,10 @@ def test_wheel_runs_in_an_empty_environment_with_its_own_configs_and_data(tmp_pa
     (site / "borrowed.pth").write_text(borrowed)
     away = tmp_path / "away"
     away.mkdir()
-    where = "import pipeline; print(pipeline.__file__)"
-    found = subprocess.run([python, "-c", where], cwd=away, capture_output=True, text=True)
-    assert str(site) in found.stdout
-    done = command(away, "stage=fetch", "dataset=adult", python=str(python))
+    where = "import importlib.util as u; print(u.find_spec('pipeline').origin)"
+    assert str(site) in process(away, python, "-c", where).stdout
+    done = process(away, python, "-m", "pipeline", "stage=fetch", "dataset=adult")
     assert done.stdout.startswith("Adult: 32561 rows"), done.stderr
-    script = subprocess.run(
-        [python.with_name("mcboost-replication"), "stage=preprocess", "dataset=german"],
-        cwd=away, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert "design matrix 1000 x 48" in script.stdout, script.stderr
+    script = python.with_name("mcboost-replication")
+    done = process(away, script, "stage=preprocess", "dataset=german")
+    assert "design matrix 1000 x 48" in done.stdout, done.stderr

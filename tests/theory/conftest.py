@@ -2,14 +2,14 @@
 
 import pytest
 
-from pipeline.config.compose import load
-from pipeline.runs.plan import make_plan
-from pipeline.theory.study import conduct
-
 
 @pytest.fixture(scope="session")
 def study(tmp_path_factory):
     """What stage=theory measures on two datasets, with three random instances of each kind."""
+    from pipeline.config.compose import load
+    from pipeline.runs.plan import make_plan
+    from pipeline.theory.study import conduct
+
     folder = tmp_path_factory.mktemp("theory")
     datasets = ["experiment=paper", "experiment.datasets=[german,diabetes]", "boosting.rounds=4"]
     lines = [*datasets, f"output_dir={folder}"]

@@ -1,19 +1,12 @@
 """``python -m pipeline.theory``."""
 
-import subprocess
-import sys
-
-import pytest
-
 from pipeline.theory.statements import STATEMENTS
 
 BROKEN = {id_: s for id_, s in STATEMENTS.items() if s.correction}
 
 
-@pytest.mark.slow
-def test_command_of_an_erratum_prints_its_verdict_correction_and_numbers():
-    command = [sys.executable, "-m", "pipeline.theory", "-n", "2", *BROKEN]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+def test_command_of_an_erratum_prints_its_verdict_correction_and_numbers(command):
+    done = command("-n", "2", *BROKEN, module="pipeline.theory")
     parts = done.stdout.strip().split("\n\n")
     assert len(parts) == len(BROKEN)
     for part, (id_, statement) in zip(parts, BROKEN.items(), strict=True):
@@ -26,10 +19,7 @@ def test_command_of_an_erratum_prints_its_verdict_correction_and_numbers():
         assert measured > bound  # what fails is shown first
 
 
-@pytest.mark.slow
-def test_command_refuses_what_is_no_statement():
-    done = subprocess.run(
-        [sys.executable, "-m", "pipeline.theory", "Q9"], capture_output=True, text=True, check=False
-    )
+def test_command_refuses_what_is_no_statement(command):
+    done = command("Q9", module="pipeline.theory")
     assert done.returncode == 2
     assert "invalid choice: 'Q9'" in done.stderr

@@ -44,10 +44,23 @@ def plan_of(folder, *overrides):
 
 
 SITUATIONS = ["forest", "linear", "boosted", "blind", "moved", "unsampled", "planted"]
+SMALL = ["experiment=practice_smoke", "experiment.datasets=[diabetes]", "experiment.seeds=[0,1]",
+         "experiment.situations=[linear,planted]", "experiment.methods=[nothing,isotonic,ours]",
+         "experiment.name=mini"]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["diabetes", "german_class"])
-@pytest.mark.parametrize("situation", [*SITUATIONS, "forest_oof", "forest_oob"])
+@pytest.mark.parametrize(
+    ("name", "situation"),
+    [
+        *(("diabetes", situation) for situation in (*SITUATIONS, "forest_oof", "forest_oob")),
+        ("german_class", "boosted"),
+        *(
+            pytest.param("german_class", situation, marks=pytest.mark.exhaustive)
+            for situation in (*SITUATIONS, "forest_oof", "forest_oob")
+            if situation != "boosted"
+        ),
+    ],
+)
 def test_rows_are_shared_out_once_and_test_rows_are_those_of_every_run(
     case, design, name, situation
 ):
@@ -244,7 +257,7 @@ def test_what_does_not_go_together_is_refused(overrides, message):
             "datasets, situations, methods and seeds must all be given",
         ),
         (["experiment=paper", "experiment.methods=[ours]"], "kind rounds has datasets, strategies"),
-        (["experiment=practice", "stage=figures"], "stage=figures: is not for corrections"),
+        ([*SMALL, "stage=figures"], "stage=figures: is not for corrections"),
         (["experiment.kind=guesses"], "must be one of corrections, parts, rounds"),
         (["method.kind=magic"], "method.kind=magic: must be one of nothing, linear"),
     ],
@@ -281,11 +294,6 @@ def test_keys_hold_what_numbers_depend_on_and_no_names():
     assert KIND.key(config_of("method=ours", "method.options.n_trees=10"), "x") == KIND.key(
         config_of("method=ours"), "x"
     )
-
-
-SMALL = ["experiment=practice_smoke", "experiment.datasets=[diabetes]", "experiment.seeds=[0,1]",
-         "experiment.situations=[linear,planted]", "experiment.methods=[nothing,isotonic,ours]",
-         "experiment.name=mini"]  # fmt: skip
 
 
 @pytest.mark.slow

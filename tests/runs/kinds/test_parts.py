@@ -92,19 +92,19 @@ def test_grid_of_strategies_has_a_report(planted, tmp_path):
 @pytest.mark.slow
 @pytest.mark.exhaustive
 def test_grid_that_is_killed_has_stored_the_runs_that_ended(
-    planted, tmp_path, start, finish, eventually
+    planted, tmp_path, start_process, finish, eventually
 ):
     grid = ["experiment=smoke", "experiment.datasets=[parquet]", "experiment.seeds=[0]",
             "experiment.name=large", "boosting.rounds=30"]  # fmt: skip
     arguments = [*lines(planted)[1:], *grid]
-    process = start(tmp_path, *arguments)
+    process = start_process(tmp_path, *arguments)
     runs, kept = tmp_path / "large" / "runs", tmp_path / "large" / "checkpoints"
     eventually(lambda: files.find(runs, "*/*/seed=*") and files.find(kept, "*/*/*/round-0001.json"))
     process.send_signal(signal.SIGKILL)
     process.communicate()
     ended = len(files.find(runs, "*/*/seed=*"))
     assert 1 <= ended < 3
-    code, output = finish(start(tmp_path, *arguments))
+    code, output = finish(start_process(tmp_path, *arguments))
     assert code == 0, output
     assert f"{ended} of 3 runs are in" in output
     assert not files.find(kept, "*/*/*")
@@ -119,24 +119,24 @@ def test_grid_that_is_killed_has_stored_the_runs_that_ended(
 @pytest.mark.slow
 @pytest.mark.exhaustive
 def test_cluster_gives_what_one_process_gives_and_a_killed_driver_is_gone_on_with(
-    planted, tmp_path, dask_cluster, start, finish, eventually
+    planted, tmp_path, dask_cluster, start_process, finish, eventually
 ):
     address, workers = dask_cluster
     more = [f"grid.scheduler='{address}'", "dataset.name=planted"]
     one = run_here(planted, tmp_path / "one", "dataset.name=planted")
-    code, output = finish(start(tmp_path / "two", *lines(planted, *more)))
+    code, output = finish(start_process(tmp_path / "two", *lines(planted, *more)))
     assert code == 0, output
     assert "about" in output  # time left
     two = load_runs(tmp_path / "two" / "own")
     columns = ["mse_train", "mse_test", "mce_train", "mce_test", "gap", "weight"]
     np.testing.assert_allclose(two[columns], one[columns], rtol=1e-9)
-    process = start(tmp_path / "killed", *lines(planted, *more))
+    process = start_process(tmp_path / "killed", *lines(planted, *more))
     kept = tmp_path / "killed" / "own" / "checkpoints"
     eventually(lambda: files.find(kept, "*/*/*/round-0002.json"))
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert not files.find(tmp_path / "killed" / "own" / "runs", "*/*/*")
-    code, output = finish(start(tmp_path / "killed", *lines(planted, *more)))
+    code, output = finish(start_process(tmp_path / "killed", *lines(planted, *more)))
     assert code == 0, output
     assert "going on after round" in output
     again = load_runs(tmp_path / "killed" / "own")
@@ -144,7 +144,7 @@ def test_cluster_gives_what_one_process_gives_and_a_killed_driver_is_gone_on_wit
     # A worker that no nanny replaces is waited for, and then a sentence.
     os.kill(workers[0].pid, signal.SIGKILL)
     quick = ["grid.patience=3", "boosting.rounds=40", "seed=5"]
-    process = start(tmp_path / "lost", *lines(planted, *more, *quick))
+    process = start_process(tmp_path / "lost", *lines(planted, *more, *quick))
     eventually(lambda: files.find(tmp_path / "lost" / "own", "checkpoints/*/*/*/round-0001.json"))
     os.kill(workers[1].pid, signal.SIGKILL)
     code, output = finish(process, timeout=120)

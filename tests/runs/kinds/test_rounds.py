@@ -1,8 +1,6 @@
 """One run: what it writes, that it equals the estimator, and that nothing else can change it."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -32,15 +30,16 @@ def compute(*overrides):
     return run(config, CommonGround(config, LIBRARY.design(config.dataset))).rounds
 
 
-def cli(folder, *overrides):
-    done = subprocess.run(
-        [sys.executable, "-m", "pipeline", *QUICK, f"output_dir={folder}", *overrides],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done
+@pytest.fixture
+def cli(command):
+    """``cli(folder, *overrides)``: a command that succeeds."""
+
+    def cli_(folder, *overrides):
+        done = command(*QUICK, f"output_dir={folder}", *overrides)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    return cli_
 
 
 def rounds_file(folder):
@@ -90,8 +89,7 @@ def test_strategies_share_round_0_and_the_audits_trees():
         pd.testing.assert_frame_equal(rounds, compute(f"strategy={strategy}"), check_exact=True)
 
 
-@pytest.mark.slow
-def test_files_hold_the_table_and_all_that_made_it(tmp_path):
+def test_files_hold_the_table_and_all_that_made_it(tmp_path, cli):
     done = cli(tmp_path, "strategy=adaptive", "seed=7")
     path = rounds_file(tmp_path)
     assert str(path.parent) in done.stdout
@@ -107,19 +105,18 @@ def test_files_hold_the_table_and_all_that_made_it(tmp_path):
     assert path.parent.name.startswith("seed=007-")
 
 
-@pytest.mark.slow
-def test_two_processes_give_bit_identical_rounds_and_so_does_one_that_did_other_things(tmp_path):
-    for folder in ("a", "b"):
-        cli(tmp_path / folder, "seed=3")
-    first = rounds_file(tmp_path / "a").read_bytes()
-    assert first == rounds_file(tmp_path / "b").read_bytes()
+def test_process_of_its_own_gives_the_same_bits_as_one_that_did_other_things(
+    tmp_path, start_process, finish
+):
+    code, output = finish(start_process(tmp_path, *QUICK, "seed=3"))
+    assert code == 0, output
+    first = rounds_file(tmp_path).read_bytes()
     np.random.seed(1)  # noqa: NPY002
     compute("dataset=diabetes")
     assert compute("seed=3").to_csv(index=False).encode() == first
 
 
-@pytest.mark.slow
-def test_stored_run_is_not_computed_again_and_a_changed_key_is_named(tmp_path):
+def test_stored_run_is_not_computed_again_and_a_changed_key_is_named(tmp_path, cli):
     first = cli(tmp_path)
     again = cli(tmp_path)
     assert "already computed" in again.stdout
@@ -128,14 +125,10 @@ def test_stored_run_is_not_computed_again_and_a_changed_key_is_named(tmp_path):
     assert "differ: boosting.eta: 0.25 instead of 0.5" in changed.stderr
 
 
-@pytest.mark.slow
-def test_run_that_cannot_be_is_one_sentence_without_a_traceback(tmp_path):
+def test_run_that_cannot_be_is_one_sentence_without_a_traceback(tmp_path, command):
     (tmp_path / "mine.csv").write_text("x,y\n1,2\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "pipeline", "dataset=file", f"dataset.path={tmp_path}/mine.csv",
-         "dataset.target=y", f"output_dir={tmp_path}"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    own = ["dataset=file", f"dataset.path={tmp_path}/mine.csv", "dataset.target=y"]
+    done = command(*own, f"output_dir={tmp_path}")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
         "error: mine: dataset.test_size=0.2 leaves 0 of 1 rows to train on; at least 2 are needed"
@@ -143,22 +136,16 @@ def test_run_that_cannot_be_is_one_sentence_without_a_traceback(tmp_path):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
-@pytest.mark.slow
-@pytest.mark.exhaustive
-def test_own_file_under_a_papers_name_is_looked_at_though_the_run_is_stored(tmp_path):
+def test_own_file_under_a_papers_name_is_looked_at_though_the_run_is_stored(tmp_path, cli, command):
     cli(tmp_path)
     (tmp_path / "g.csv").write_text("credit_amount,x\n" + "1,2\n" * 50)
-    done = subprocess.run(
-        [sys.executable, "-m", "pipeline", *QUICK, f"output_dir={tmp_path}",
-         "dataset.source=file", f"dataset.path={tmp_path}/g.csv"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    own = ["dataset.source=file", f"dataset.path={tmp_path}/g.csv"]
+    done = command(*QUICK, f"output_dir={tmp_path}", *own)
     assert done.returncode == 1
     assert "german: the table has no column" in done.stderr
 
 
-def test_user_table_runs_end_to_end(tmp_path):
+def test_user_table_runs_end_to_end(tmp_path, cli):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=60), "c": rng.choice(list("ab"), 60)})
     frame.assign(price=2 * frame["x"]).to_csv(tmp_path / "mine.csv", index=False)
