@@ -52,7 +52,7 @@ def main(plan: Plan) -> None:
     print(f"page: {path}")
 
 
-def _file(plan: Plan, predictions: tuple[str, ...]) -> page.Part:
+def _file(plan: Plan, predictions: tuple[str, ...]) -> dict[str, Any]:
     """A table with columns of predictions in it."""
     dataset = plan.config.dataset
     table = plan.library.table(dataset)
@@ -79,7 +79,7 @@ def _file(plan: Plan, predictions: tuple[str, ...]) -> page.Part:
     return _part(plan.config, dataset.display, note, X, y, named, groups, of_clusters)
 
 
-def _forests(plan: Plan) -> Iterator[page.Part]:
+def _forests(plan: Plan) -> Iterator[dict[str, Any]]:
     """The initial forest of each dataset on the test rows of the first seed."""
     first = (task for task in plan.tasks() if task.seed == plan.seeds[0])
     for task in {key_hash(task.initial_key): task for task in first}.values():
@@ -107,7 +107,7 @@ def _part(
     predictions: dict[str, Any],
     groups: pd.DataFrame | None = None,
     clusters: pd.Series | None = None,
-) -> page.Part:
+) -> dict[str, Any]:
     display = MulticalibrationDisplay.audited(
         X,
         y,

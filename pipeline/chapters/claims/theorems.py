@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 
 from pipeline.analysis.bounds import relaxed_bound
 from pipeline.analysis.curves import rises
@@ -22,14 +22,13 @@ from pipeline.judgement import Ruling
 )
 def theorem_41_average_gap(e: Evidence) -> Ruling:
     """(1/T) Σ gap² ≤ (4η/m) V(f_0)/T with V = ½‖y − f_0‖², m = 1 and no oracle error."""
-    slack, broken = [], []
-    for sizes, gaps in _with_sizes(e, "unit"):
-        bound = 2 * e.eta * sizes["norm_residual0"] ** 2
-        slack.append(np.square(gaps).sum() / bound)
-        if slack[-1] > 1:
-            broken.append(f"{e.title(sizes['dataset'])} seed {sizes['seed']}")
+
+    def used(run: pd.Series, gaps: Floats) -> float:
+        return float(np.square(gaps).sum() / (2 * e.eta * run["norm_residual0"] ** 2))
+
+    shares, broken = _bounded(e, "unit", used)
     return _unless_broken(
-        f"Σ gap² is at most {max(slack):.2f} of the bound, {np.median(slack):.2f} in the median",
+        f"Σ gap² is at most {max(shares):.2f} of the bound, {np.median(shares):.2f} in the median",
         "Σ‖f_{t+1} − f_t‖² ≤ 4η V(f_0) for every run, the oracle's error taken as zero, which "
         "makes the bound tighter than the theorem's",
         broken,
@@ -46,7 +45,7 @@ def theorem_41_loss(e: Evidence) -> Ruling:
     broken = []
     for d in e.datasets:
         rising = rises(e.curves(d, "unit", "mse_train")).any(axis=1)
-        broken += [f"{e.title(d)} ({int(rising.sum())} runs)"] if rising.any() else []
+        broken += [f"{e.titles[d]} ({int(rising.sum())} runs)"] if rising.any() else []
     return _unless_broken(
         f"rises on {len(broken)} datasets" if broken else "no run rises",
         "no round of any Unit run raises the training loss, the oracle's error taken as zero",
@@ -61,15 +60,15 @@ def theorem_41_loss(e: Evidence) -> Ruling:
 )
 def theorem_45_min_gap(e: Evidence) -> Ruling:
     """Run by run."""
-    ratios, broken = [], []
-    for sizes, gaps in _with_sizes(e, "relaxed"):
-        bound = relaxed_bound(sizes["norm_y"], sizes["norm_residual0"], e.eta, len(gaps))
-        ratios.append(gaps.min() / bound)
-        if ratios[-1] > 1:
-            broken.append(f"{e.title(sizes['dataset'])} seed {sizes['seed']}")
+
+    def used(run: pd.Series, gaps: Floats) -> float:
+        bound = relaxed_bound(run["norm_y"], run["norm_residual0"], e.eta, len(gaps))
+        return float(gaps.min() / bound)
+
+    shares, broken = _bounded(e, "relaxed", used)
     return _unless_broken(
-        f"the smallest gap is at most {max(ratios):.1e} of the bound, "
-        f"{np.median(ratios):.1e} in the median run",
+        f"the smallest gap is at most {max(shares):.1e} of the bound, "
+        f"{np.median(shares):.1e} in the median run",
         "min gap ≤ (√η‖y − f_0‖ + γ)/√T for every run, γ as in the appendix",
         broken,
     )
@@ -83,7 +82,7 @@ def theorem_46_weights(e: Evidence) -> Ruling:
     return _unless_broken(
         f"{len(weights)} weights between {weights.min():.4f} and {weights.max():.4f}",
         "no weight of any run is negative",
-        sorted({e.title(d) for d in adaptive[weights < 0]["dataset"]}),
+        sorted({e.titles[d] for d in adaptive[weights < 0]["dataset"]}),
     )
 
 
@@ -98,11 +97,19 @@ def _unless_broken(measured: str, rule: str, broken: list[str]) -> Ruling:
     )
 
 
-def _with_sizes(e: Evidence, strategy: str) -> list[tuple[Mapping[str, Any], Floats]]:
-    """Per run of a strategy: its sizes, and its gaps (T,)."""
-    gaps = {
-        key: g["gap"].to_numpy(np.float64)[1:]
-        for key, g in e.rounds[e.rounds["strategy"] == strategy].groupby(["dataset", "seed"])
-    }
-    rows: list[Any] = e.sizes[e.sizes["strategy"] == strategy].to_dict("records")
-    return [(row, gaps[row["dataset"], row["seed"]]) for row in rows]
+def _bounded(
+    e: Evidence, strategy: str, used: Callable[[pd.Series, Floats], float]
+) -> tuple[list[float], list[str]]:
+    """The share of a bound that each run of a strategy uses, and the runs that break it.
+
+    used : that share, of a run's sizes and its gaps (T,).
+    """
+    shares, broken = [], []
+    sizes = e.sizes[e.sizes["strategy"] == strategy].sort_values("seed")
+    for dataset in e.datasets:
+        of_dataset = sizes[sizes["dataset"] == dataset].iterrows()
+        for (_, run), gaps in zip(of_dataset, e.curves(dataset, strategy, "gap"), strict=True):
+            shares.append(used(run, gaps[1:]))
+            if shares[-1] > 1:
+                broken.append(f"{e.titles[dataset]} seed {run['seed']}")
+    return shares, broken
