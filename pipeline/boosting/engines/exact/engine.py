@@ -19,9 +19,8 @@ from pipeline.boosting.engines.base import (
     draw_sample,
 )
 from pipeline.boosting.engines.exact import kernel
-from pipeline.boosting.engines.exact.columns import Layout, as_float32, prepare
+from pipeline.boosting.engines.exact.columns import as_float32, prepare, with_f
 from pipeline.boosting.engines.exact.structures import Rules, Scratch, Table
-from pipeline.boosting.engines.exact.tables import with_f
 from pipeline.boosting.engines.exact.trees import Trees, find_leaves, predict
 from pipeline.boosting.splitmix import GOLDEN_GAMMA
 
@@ -93,28 +92,27 @@ class ExactGrower(Grower):
 class ExactFitter(Fitter):
     """A prepared training matrix, to which every round adds its f."""
 
-    layout: Layout
+    prepared: Table
     settings: TreeSettings
     mass: Floats | None = None
 
     @override
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[ExactEnsemble, Floats]:
-        n, mass = self.layout.features.shape[1], self.mass
+        (n_features, n), mass = self.prepared.features.shape, self.mass
         check_finite(residual, n, "residual", LARGEST_RESIDUAL)
         start = float(np.average(residual, weights=mass))
         left = residual - start
-        table = with_f(self.layout, f)
+        table = with_f(self.prepared, f)
         if mass is None and self.settings.subsample == 1.0:
             trees = grow(table, left, self.settings, seed)
         else:
             mass = np.ones(n) if mass is None else mass
             trees = grow_weighted(table, left, mass, self.settings, seed)
-        n_features = len(self.layout.features)
         return ExactEnsemble(trees, n_features, start, self.settings.learning_rate), residual - left
 
     @override
     def grower(self, f: Floats, seed: int) -> ExactGrower:
-        return ExactGrower(with_f(self.layout, f), self.settings, seed)
+        return ExactGrower(with_f(self.prepared, f), self.settings, seed)
 
 
 @dataclass(frozen=True)

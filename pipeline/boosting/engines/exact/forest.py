@@ -22,7 +22,6 @@ from pipeline.boosting.engines.exact.engine import (
     rules_of,
 )
 from pipeline.boosting.engines.exact.structures import Scratch
-from pipeline.boosting.engines.exact.tables import without_f
 from pipeline.boosting.engines.exact.trees import Trees, predict
 
 Draws = NDArray[np.uint8]
@@ -78,7 +77,7 @@ def grow_forest(
     was drawn, times its weight (n,).
     """
     check_depth(max_depth)
-    table = without_f(prepare(X, with_f=False))
+    table = prepare(X, for_f=False)
     n = table.features.shape[1]
     check_finite(y, n, "y", LARGEST_RESIDUAL)
     mass = None if weights is None else relative(weights)

@@ -40,15 +40,31 @@ ONE, TWO = np.uint64(1), np.uint64(2)
 
 
 class Table(NamedTuple):
-    """A `columns.Layout` with the column of a round's f, as flat arrays for compiled code."""
+    """A training matrix as `columns` lays it out; nothing in it changes.
+
+    features : (d, n) the values, one row per feature.  f : (n,), or empty.
+    codes : (n, w) twice the bin of a row in each column (twice, because there are two numbers per
+        bin).
+    first_bin : (w + 1,) the first bin of each column.
+    groups : (g + 1,) the first column of each group of columns, and w at the end.
+    n_fine : the number of fine columns, including f's if it has one.  n_numeric : that of fine and
+        coarse columns.
+    fine_features, coarse_features : the feature behind each such column, without f.
+    bin_feature, bin_low, bin_high : of a bundle's bin, its feature and its two values; of a coarse
+        column's bin, its value in ``bin_low``.
+    order, values : (columns, n) sorted rows and values of the fine columns without f.
+    f_order, f_values : the same of f, (n,).
+    block_start, block_end : (fine bins,) the place of each fine bin in the sorted rows.
+    divisible : (fine bins,) whether the bin has more than one value.
+    """
 
     features: NDArray[np.float32]
     f: NDArray[np.float32]
     codes: NDArray[np.uint16] | NDArray[np.uint32]
     first_bin: NDArray[np.int64]
-    groups: NDArray[np.int64]  # the first column of each group of columns; last, their number
-    n_fine: int  # fine columns, including f if there is one
-    n_numeric: int  # fine and coarse columns
+    groups: NDArray[np.int64]
+    n_fine: int
+    n_numeric: int
     fine_features: NDArray[np.int64]
     coarse_features: NDArray[np.int64]
     bin_feature: NDArray[np.int64]
@@ -60,7 +76,7 @@ class Table(NamedTuple):
     f_values: NDArray[np.float32]
     block_start: NDArray[np.int64]
     block_end: NDArray[np.int64]
-    divisible: NDArray[np.bool_]  # whether a fine bin has more than one value
+    divisible: NDArray[np.bool_]
 
 
 class Rules(NamedTuple):
