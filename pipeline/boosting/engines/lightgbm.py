@@ -113,19 +113,17 @@ class LightgbmFitter(Fitter):
     binned : the bins of X.  seen : the rows of positive weight; None if that is all rows.
     """
 
-    X: Floats
+    engine: LightgbmEngine
     settings: TreeSettings
+    X: Floats
     weights: Floats | None
-    bins: Bins
-    n_threads: int
     binned: Any
     seen: NDArray[np.intp] | None
-    categorical: tuple[int, ...]
 
     @override
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[LightgbmEnsemble, Floats]:
         data = self._dataset(f, residual)
-        parameters = self._parameters(seed) | {"learning_rate": self.settings.learning_rate}
+        parameters = self.engine.parameters(seed) | {"learning_rate": self.settings.learning_rate}
         booster = lightgbm_package().train(parameters, data, self.settings.n_trees)
         booster.free_dataset()
         ensemble = LightgbmEnsemble(booster)
@@ -135,23 +133,17 @@ class LightgbmFitter(Fitter):
     def grower(self, f: Floats, seed: int) -> LightgbmGrower:
         # Only the leaves of these trees are used, not their values. Each tree has its own weights,
         # so all rows are binned here.
-        parameters = self._parameters(seed) | {"learning_rate": 1.0, "boost_from_average": False}
-        fitter = self
-        if self.seen is not None:
-            engine = LightgbmEngine(self.settings, self.n_threads, self.bins, self.categorical)
-            fitter = engine.bind(self.X)
+        own = {"learning_rate": 1.0, "boost_from_average": False}
+        parameters = self.engine.parameters(seed) | own
+        fitter = self if self.seen is None else self.engine.bind(self.X)
         return LightgbmGrower(fitter, f, fitter._dataset(f, np.zeros(len(f))), parameters)
 
     def _dataset(self, f: Floats, residual: Floats) -> Any:
         """Return (f, X) as bins."""
-        parameters = binning(self.bins, self.n_threads)
         weights = self.weights
         if self.seen is not None and weights is not None:
             f, residual, weights = f[self.seen], residual[self.seen], weights[self.seen]
-        return with_f(f, residual, self.binned, parameters, weight=weights)
-
-    def _parameters(self, seed: int) -> dict[str, Any]:
-        return binning(self.bins, self.n_threads) | growing(self.settings, seed)
+        return with_f(f, residual, self.binned, self.engine.binning, weight=weights)
 
 
 @dataclass(frozen=True)
@@ -173,22 +165,23 @@ class LightgbmEngine(Engine):
 
     @override
     def bind(self, X: Floats, weights: Floats | None = None) -> LightgbmFitter:
-        parameters = binning(self.bins, self.n_threads)
         seen = None if weights is None or weights.all() else np.flatnonzero(weights)
-        rows = X if seen is None else X[seen]
-        binned = (
-            lightgbm_package()
-            .Dataset(
-                rows,
-                params=parameters,
-                categorical_feature=list(self.categorical),
-                free_raw_data=True,
-            )
-            .construct()
+        data = lightgbm_package().Dataset(
+            X if seen is None else X[seen],
+            params=self.binning,
+            categorical_feature=list(self.categorical),
+            free_raw_data=True,
         )
-        return LightgbmFitter(
-            X, self.settings, weights, self.bins, self.n_threads, binned, seen, self.categorical
-        )
+        return LightgbmFitter(self, self.settings, X, weights, data.construct(), seen)
+
+    @property
+    def binning(self) -> dict[str, Any]:
+        """LightGBM's parameters for binning a table."""
+        return binning(self.bins, self.n_threads)
+
+    def parameters(self, seed: int) -> dict[str, Any]:
+        """Return LightGBM's parameters for binning a table and growing trees."""
+        return self.binning | growing(self.settings, seed)
 
 
 def lossless(settings: TreeSettings, n_threads: int = 1) -> LightgbmEngine:
