@@ -20,7 +20,7 @@ from pipeline.boosting.engines.base import (
 )
 from pipeline.boosting.engines.exact import kernel
 from pipeline.boosting.engines.exact.columns import as_float32, prepare, with_f
-from pipeline.boosting.engines.exact.structures import Rules, Scratch, Table
+from pipeline.boosting.engines.exact.structures import Scratch, Table
 from pipeline.boosting.engines.exact.trees import Trees, find_leaves, predict
 from pipeline.boosting.splitmix import GOLDEN_GAMMA
 
@@ -133,10 +133,9 @@ class ExactEngine(Engine):
 
 def grow(table: Table, residual: Floats, settings: TreeSettings, seed: int) -> Trees:
     """Fit trees to residual (n,), which becomes what remains of it."""
-    n_trees, depth, rate = settings.n_trees, settings.max_depth, settings.learning_rate
-    trees = Trees.empty(n_trees, depth)
-    scratch = Scratch.create(table, depth, rules_of(table, settings))
-    kernel.grow_trees(table, residual, trees, rate, np.uint64(seed), scratch)
+    trees = Trees.empty(settings.n_trees, settings.max_depth)
+    scratch = Scratch.create(table, settings)
+    kernel.grow_trees(table, residual, trees, settings.learning_rate, np.uint64(seed), scratch)
     return trees
 
 
@@ -144,9 +143,9 @@ def grow_weighted(
     table: Table, residual: Floats, mass: Floats, settings: TreeSettings, seed: int
 ) -> Trees:
     """Fit trees to rows with masses (n,), each to its own sample of the rows."""
-    n, n_trees, depth = len(residual), settings.n_trees, settings.max_depth
-    trees = Trees.empty(n_trees, depth)
-    scratch = Scratch.create(table, depth, rules_of(table, settings), weighted=True)
+    n, n_trees, rate = len(residual), settings.n_trees, settings.learning_rate
+    trees = Trees.empty(n_trees, settings.max_depth)
+    scratch = Scratch.create(table, settings, weighted=True)
     seeds = np.uint64(seed) + GOLDEN_GAMMA * np.arange(1, n_trees + 1, dtype=np.uint64)
     at_once = max(1, SAMPLES_BYTES // n)
     for first in range(0, n_trees, at_once):
@@ -156,17 +155,9 @@ def grow_weighted(
             which = range(n_trees)[some]
             samples = np.stack([draw_sample(seed, t, n, settings.subsample) for t in which])
         kernel.grow_weighted(
-            table, residual, mass, samples, trees.some(some), settings.learning_rate, seeds[some],
-            scratch,
-        )  # fmt: skip
+            table, residual, mass, samples, trees.some(some), rate, seeds[some], scratch
+        )
     return trees
-
-
-def rules_of(table: Table, settings: TreeSettings) -> Rules:
-    """Return the rules of splits of a table that the settings describe."""
-    n_features = len(table.features) + (len(table.f) > 0)
-    n_tried = max(1, int(settings.max_features * n_features))
-    return Rules(float(settings.min_samples_leaf), n_tried)
 
 
 def relative(weights: Floats) -> Floats:

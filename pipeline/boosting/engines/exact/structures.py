@@ -23,6 +23,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pipeline.boosting import caching
+from pipeline.boosting.engines.base import TreeSettings
 from pipeline.boosting.engines.exact.intrinsics import prefetch
 
 ENTRY: dict[str, Any] = caching.ENTRY | {"error_model": "numpy"}
@@ -77,17 +78,6 @@ class Table(NamedTuple):
     block_start: NDArray[np.int64]
     block_end: NDArray[np.int64]
     divisible: NDArray[np.bool_]
-
-
-class Rules(NamedTuple):
-    """The rules of splits.
-
-    min_leaf : the smallest number of rows on each side.  n_tried : the number of features that a
-    node tries; they are drawn for each node.
-    """
-
-    min_leaf: float
-    n_tried: int
 
 
 class Split(NamedTuple):
@@ -166,7 +156,8 @@ class Scratch(NamedTuple):
     draws: NDArray[np.uint8] | None  # how often each row was drawn; None: every row once
     mass: NDArray[np.float64] | None  # of each row; None: all 1
     masses: int | None  # where the masses of bins begin in an array of sums
-    rules: Rules
+    min_leaf: float  # the smallest number of rows on each side of a split
+    n_tried: int  # how many features a node tries; they are drawn for each node
     tried: NDArray[np.bool_]  # whether the node tries each feature
     shuffled: NDArray[np.int64]  # all features, in the order in which they were last drawn
     places: NDArray[np.uint32]  # of a node's rows in a block
@@ -187,9 +178,10 @@ class Scratch(NamedTuple):
 
     @classmethod
     def create(
-        cls, table: Table, depth: int, rules: Rules, *, drawn: bool = False, weighted: bool = False
+        cls, table: Table, settings: TreeSettings, *, drawn: bool = False, weighted: bool = False
     ) -> Scratch:
         """Allocate the working memory of a fit, of rows that are ``drawn`` or ``weighted``."""
+        depth = settings.max_depth
         n, n_bins, n_fine_bins = len(table.codes), int(table.first_bin[-1]), len(table.block_start)
         n_sums = 3 * n_bins if weighted else 2 * n_bins
         n_features = len(table.features) + (len(table.f) > 0)
@@ -200,7 +192,8 @@ class Scratch(NamedTuple):
             draws=np.empty(n, np.uint8) if drawn else None,
             mass=np.empty(n) if weighted else None,
             masses=2 * n_bins if weighted else None,
-            rules=rules,
+            min_leaf=float(settings.min_samples_leaf),
+            n_tried=max(1, int(settings.max_features * n_features)),
             tried=np.ones(n_features, np.bool_),
             shuffled=np.arange(n_features),
             places=np.empty(n + 1, np.uint32),
