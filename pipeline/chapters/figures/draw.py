@@ -54,8 +54,7 @@ def _draw(runs: Runs, folder: Path, name: str) -> None:
     draw, table = FIGURES[name]
     with styled():
         save(draw(runs), folder, name)
-    with files.replacing(folder / f"{name}.csv") as scratch:
-        table(runs).to_csv(scratch, index=False)
+    files.write_text(folder / f"{name}.csv", table(runs).to_csv(index=False))
 
 
 # --- the paper's figures -----------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Claim 12: the theorems' bounds on every run."""
+"""Claims 11 and 12: Table 1, and the theorems' bounds on every run."""
 
 from __future__ import annotations
 
@@ -10,9 +10,35 @@ import pandas as pd
 from pipeline.analysis.bounds import relaxed_bound
 from pipeline.analysis.curves import rises
 from pipeline.analysis.evidence import Evidence
+from pipeline.analysis.table1 import COUNTS
 from pipeline.boosting.arrays import Floats
-from pipeline.chapters.claims.rules import VERDICTS, claim, where_not
+from pipeline.chapters.claims.rules import VERDICTS, claim, grades, where_not
 from pipeline.judgement import Ruling
+
+
+@claim(
+    "11",
+    text="Table 1: raw features, features and data points",
+    paper=lambda e: f"{len(COUNTS) * len(e.table1)} numbers",
+)
+def table1_matches(e: Evidence) -> Ruling | None:
+    """Number by number."""
+    if e.table1.empty:
+        return None
+    cells = [
+        (f"{row['dataset']} {what}", row[f"{what}_ours"], row[f"{what}_paper"])
+        for row in e.table1.to_dict("records")
+        for what in COUNTS
+    ]
+    wrong = [f"{name} {ours} instead of {paper}" for name, ours, paper in cells if ours != paper]
+    equal = np.array([[ours == paper for _, ours, paper in cells]])
+    verdict = VERDICTS[grades(equal)[0]]
+    return Ruling(
+        measured=f"{len(cells) - len(wrong)} of {len(cells)} agree",
+        rule="all agree (partly: at least half of them)",
+        verdict=verdict,
+        explanation=where_not(verdict, wrong, "Different"),
+    )
 
 
 @claim(
@@ -35,11 +61,7 @@ def theorem_41_average_gap(e: Evidence) -> Ruling:
     )
 
 
-@claim(
-    "12b",
-    text="Theorem 4.1: the loss of every Unit run is non-increasing",
-    paper="holds",
-)
+@claim("12b", text="Theorem 4.1: the loss of every Unit run is non-increasing", paper="holds")
 def theorem_41_loss(e: Evidence) -> Ruling:
     """Round by round."""
     broken = []
@@ -54,9 +76,7 @@ def theorem_41_loss(e: Evidence) -> Ruling:
 
 
 @claim(
-    "12c",
-    text="Theorem 4.5: the smallest gap of every Relaxed run obeys its bound",
-    paper="holds",
+    "12c", text="Theorem 4.5: the smallest gap of every Relaxed run obeys its bound", paper="holds"
 )
 def theorem_45_min_gap(e: Evidence) -> Ruling:
     """Run by run."""
