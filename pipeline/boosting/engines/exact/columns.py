@@ -96,16 +96,14 @@ def prepare(X: Floats, *, for_f: bool = True) -> Table:
         )
     features = as_float32(X.T, "X")
     n_blocks = _n_blocks(n)
-    kinds = _kinds(features)
-    fine, coarse = kinds.fine, kinds.coarse
-    order, values = kinds.order[: len(fine)], kinds.values[: len(fine)]
+    fine, coarse, binary, order, values = _kinds(features)
     blocks = [_cut_sorted(*column, n_blocks) for column in zip(order, values, strict=True)]
     f_columns = [Column.plain(np.zeros(n, np.uint16), most_blocks(n, n_blocks))] if for_f else []
     columns = [
         *(Column.plain(b.bins, len(b.starts) - 1) for b in blocks),
         *f_columns,
         *(_coarse_column(features[j], levels) for j, levels in coarse),
-        *(_bundle_column(features, bundle) for bundle in _bundle(features, kinds.binary)),
+        *(_bundle_column(features, bundle) for bundle in _bundle(features, binary)),
     ]
     first_bin = np.cumsum([0, *(len(c.feature) for c in columns)])
     narrow = 2 * first_bin[-1] < 2**16
@@ -198,38 +196,33 @@ def _shares(n: int, n_blocks: int) -> tuple[int, float]:
     return max(n // (4 * n_blocks), 1), 4.0 * np.sqrt(n / 2.0) / n_blocks
 
 
-@dataclass(frozen=True)
-class Kinds:
-    """The features that are fine, coarse (with their values) and two-valued, without constant ones.
+def _kinds(
+    features: Float32s,
+) -> tuple[list[int], list[tuple[int, Float32s]], list[int], Rows, Float32s]:
+    """Return the features that are fine, coarse (with their values) and two-valued.
 
-    order, values : (d, n) sorted rows and values of the fine features; later entries are unused.
+    Constant ones are none of these. Also returns the sorted rows and values of the fine ones.
     """
-
-    fine: list[int]
-    coarse: list[tuple[int, Float32s]]
-    binary: list[int]
-    order: Rows
-    values: Float32s
-
-
-def _kinds(features: Float32s) -> Kinds:
-    kinds = Kinds([], [], [], np.empty(features.shape, np.uint32), np.empty_like(features))
+    fine: list[int] = []
+    coarse: list[tuple[int, Float32s]] = []
+    binary: list[int] = []
+    order, values = np.empty(features.shape, np.uint32), np.empty_like(features)
     for j, column in enumerate(features):
         # This is the place of the next fine feature; if this one is not fine, it is overwritten.
-        values = kinds.values[len(kinds.fine)]
-        _sort(column, kinds.order[len(kinds.fine)], values)
-        if values[-1] <= values[0] + FEATURE_THRESHOLD:
+        own = values[len(fine)]
+        _sort(column, order[len(fine)], own)
+        if own[-1] <= own[0] + FEATURE_THRESHOLD:
             continue
-        first = np.concatenate([[True], values[1:] > values[:-1]])
+        first = np.concatenate([[True], own[1:] > own[:-1]])
         n_levels = np.count_nonzero(first)
-        levels = values[first] if n_levels <= COARSE_LIMIT else values[:0]
+        levels = own[first] if n_levels <= COARSE_LIMIT else own[:0]
         if n_levels == 2:
-            kinds.binary.append(j)
+            binary.append(j)
         elif len(levels) > 0 and (levels[1:] > levels[:-1] + FEATURE_THRESHOLD).all():
-            kinds.coarse.append((j, levels))
+            coarse.append((j, levels))
         else:
-            kinds.fine.append(j)
-    return kinds
+            fine.append(j)
+    return fine, coarse, binary, order[: len(fine)], values[: len(fine)]
 
 
 def _coarse_column(values: Float32s, levels: Float32s) -> Column:
