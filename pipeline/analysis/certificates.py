@@ -42,20 +42,19 @@ def certificate_table(
     for dataset in evidence.datasets:
         bounds = certified(evidence, dataset, widths[dataset])
         best = int(bounds.mean(axis=0).argmin())
+        mce, square, mse = (
+            evidence.curves(dataset, "unit", c) for c in ("mce_test", SQUARE, "mse_test")
+        )
         for moment, t in (("start", 0), ("best", best)):
             rows.append(
                 {
                     "dataset": evidence.titles[dataset],
                     "moment": moment,
                     "round": t,
-                    "plug_in": float(evidence.curves(dataset, "unit", "mce_test")[:, t].mean()),
-                    "debiased": signed_root(
-                        float(evidence.curves(dataset, "unit", SQUARE)[:, t].mean())
-                    ),
+                    "plug_in": float(mce[:, t].mean()),
+                    "debiased": signed_root(float(square[:, t].mean())),
                     "certified": float(bounds[:, t].mean()),
-                    "rmse": float(
-                        np.sqrt(evidence.curves(dataset, "unit", "mse_test")[:, t]).mean()
-                    ),
+                    "rmse": float(np.sqrt(mse[:, t]).mean()),
                     "bound_on_residuals": widths[dataset],
                     "largest_residual": largest[dataset],
                 }

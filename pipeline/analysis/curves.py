@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,20 +41,6 @@ class LineFit:
     def gap(self, rounds: Ints) -> Floats:
         """The fitted gaps at ``rounds``."""
         return np.exp(self.intercept + self.slope * rounds)
-
-
-class Curves:
-    """The bundles of a table of rounds, by dataset, strategy and column."""
-
-    def __init__(self, rounds: pd.DataFrame) -> None:
-        ordered = rounds.sort_values(["dataset", "strategy", "seed", "round"])
-        self._groups = dict(iter(ordered.groupby(["dataset", "strategy"], sort=False)))
-
-    def __call__(self, dataset: str, strategy: str, column: str) -> Floats:
-        """(n_seeds, n_rounds + 1), seeds ascending."""
-        group = self._groups[dataset, strategy]
-        n_seeds = group["seed"].nunique()
-        return group[column].to_numpy(np.float64).reshape(n_seeds, -1)
 
 
 @dataclass(frozen=True)
@@ -100,10 +87,15 @@ class Runs:
         one = self.rounds[self.rounds["dataset"] == dataset].iloc[0]
         return float(one["n_test"] / one["n_train"])
 
+    def curves(self, dataset: str, strategy: str, column: str) -> Floats:
+        """The bundle (n_seeds, T + 1) of a column of the rounds, seeds ascending."""
+        group = self._groups[dataset, strategy]
+        return group[column].to_numpy(np.float64).reshape(group["seed"].nunique(), -1)
+
     @cached_property
-    def curves(self) -> Curves:
-        """Bundles (n_seeds, T + 1) by dataset, strategy and column."""
-        return Curves(self.rounds)
+    def _groups(self) -> dict[Any, pd.DataFrame]:
+        ordered = self.rounds.sort_values(["dataset", "strategy", "seed", "round"])
+        return dict(iter(ordered.groupby(["dataset", "strategy"], sort=False)))
 
 
 def rises(losses: Floats) -> Flags:

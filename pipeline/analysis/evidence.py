@@ -32,10 +32,6 @@ class Evidence(Runs):
     table1: pd.DataFrame
     records: Sequence[Mapping[str, Any]] = ()
 
-    def title(self, dataset: str) -> str:
-        """A dataset's display name."""
-        return self.titles[dataset]
-
     def test_share(self, dataset: str) -> float:
         """Test rows per training row."""
         one = self.sizes[self.sizes["dataset"] == dataset].iloc[0]

@@ -76,8 +76,8 @@ class Scope:
 
 def scope_of(plan: Plan) -> Scope:
     """Compare a plan with the paper's grid as ``conf/`` has it."""
-    papers = _papers()
-    by_names = {(c.dataset.label, c.strategy.label): c for c in papers.configs}
+    overrides = ["experiment=paper"]
+    papers = make_plan(load(overrides), overrides)
     datasets = plan.datasets
     strategies = labels_of(config.strategy for config in plan.configs).values()
     readings: dict[str, None] = {}
@@ -86,16 +86,15 @@ def scope_of(plan: Plan) -> Scope:
         + [f"strategy {name}" for name in strategies if name not in STRATEGIES]
     )
     for config in plan.configs:
-        paper = by_names.get((config.dataset.label, config.strategy.label))
-        for line in _differences(config, paper or _nearest(config, papers.configs)):
+        of_other_kinds = {"name"}  # settings of something that is not the paper's at all
+        if config.dataset.label not in papers.datasets:
+            of_other_kinds.add("dataset")
+        if config.strategy.label not in STRATEGIES:
+            of_other_kinds.add("strategy")
+        for line in _differences(config, _nearest(config, papers.configs)):
             name = line.partition(":")[0]
-            foreign = {
-                "dataset": config.dataset.label not in papers.datasets,
-                "strategy": config.strategy.label not in STRATEGIES,
-            }
-            if foreign.get(name.partition(".")[0]):
-                continue  # of something that is not the paper's at all
-            (readings if name in READINGS else changed)[line] = None
+            if name.partition(".")[0] not in of_other_kinds:
+                (readings if name in READINGS else changed)[line] = None
     return Scope(
         datasets=tuple(plan.titles.values()),
         missing=(
@@ -109,11 +108,6 @@ def scope_of(plan: Plan) -> Scope:
     )
 
 
-def _papers() -> Plan:
-    overrides = ["experiment=paper"]
-    return make_plan(load(overrides), overrides)
-
-
 def _seeds(plan: Plan, papers: Plan) -> str:
     if set(plan.seeds) == set(papers.seeds):
         return ""
@@ -123,11 +117,10 @@ def _seeds(plan: Plan, papers: Plan) -> str:
 
 
 def _nearest(config: Config, papers: Sequence[Config]) -> Config:
-    """A config of the paper to hold something that is not the paper's against."""
-    same = [c for c in papers if c.dataset.label == config.dataset.label]
-    return (same or list(papers))[0]
+    """The config of the paper that shares most with another: dataset and strategy, if it can."""
+    dataset, strategy = config.dataset.label, config.strategy.label
+    return max(papers, key=lambda c: (c.dataset.label == dataset, c.strategy.label == strategy))
 
 
 def _differences(config: Config, paper: Config) -> list[str]:
-    ours, theirs = (run_key(c.model_copy(update={"seed": 0}), "") for c in (config, paper))
-    return [line for line in differing(ours, theirs) if line.partition(":")[0] != "name"]
+    return differing(*(run_key(c.model_copy(update={"seed": 0}), "") for c in (config, paper)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,6 @@ import pandas as pd
 from pipeline.analysis.curves import (
     SQUARE,
     Runs,
-    best_round,
     bootstrap_best_rounds,
     corrected_error,
     fit_tail,
@@ -21,27 +21,20 @@ from pipeline.boosting.audit import signed_root
 
 def curve_table(runs: Runs, columns: Sequence[str]) -> pd.DataFrame:
     """Mean, standard deviation and corrected standard error over seeds of columns of the rounds."""
-    rows = []
-    for dataset in runs.datasets:
-        for strategy in runs.strategies:
-            for column in columns:
-                curves = runs.curves(dataset, strategy, column)
-                sd = curves.std(axis=0, ddof=1) if len(curves) > 1 else np.zeros(curves.shape[1])
-                error = corrected_error(curves, runs.test_share(dataset))
-                rows.append(
-                    pd.DataFrame(
-                        {
-                            "dataset": dataset,
-                            "strategy": strategy,
-                            "measure": column,
-                            "round": np.arange(curves.shape[1]),
-                            "mean": curves.mean(axis=0),
-                            "sd": sd,
-                            "corrected_se": error,
-                        }
-                    )
-                )
-    return pd.concat(rows, ignore_index=True).dropna(subset="mean")
+    tables = []
+    for dataset, strategy, column in product(runs.datasets, runs.strategies, columns):
+        curves = runs.curves(dataset, strategy, column)
+        table = {
+            "dataset": dataset,
+            "strategy": strategy,
+            "measure": column,
+            "round": np.arange(curves.shape[1]),
+            "mean": curves.mean(axis=0),
+            "sd": curves.std(axis=0, ddof=1) if len(curves) > 1 else 0.0,
+            "corrected_se": corrected_error(curves, runs.test_share(dataset)),
+        }
+        tables.append(pd.DataFrame(table))
+    return pd.concat(tables, ignore_index=True).dropna(subset="mean")
 
 
 def tail_table(runs: Runs) -> pd.DataFrame:
@@ -64,11 +57,10 @@ def tail_table(runs: Runs) -> pd.DataFrame:
 def best_round_table(runs: Runs) -> pd.DataFrame:
     """How often each round has the smallest mean test MCE in bootstrap samples of the seeds."""
     rows = []
-    for dataset in runs.datasets:
-        for strategy in runs.strategies:
-            samples = bootstrap_best_rounds(runs.curves(dataset, strategy, "mce_test"))
-            share = np.bincount(samples, minlength=runs.n_rounds + 1) / len(samples)
-            rows += [(dataset, strategy, t, float(s)) for t, s in enumerate(share)]
+    for dataset, strategy in product(runs.datasets, runs.strategies):
+        samples = bootstrap_best_rounds(runs.curves(dataset, strategy, "mce_test"))
+        share = np.bincount(samples, minlength=runs.n_rounds + 1) / len(samples)
+        rows += [(dataset, strategy, t, float(s)) for t, s in enumerate(share)]
     return pd.DataFrame(rows, columns=["dataset", "strategy", "round", "share"])
 
 
@@ -80,35 +72,27 @@ def summary_table(runs: Runs) -> pd.DataFrame:
     signed roots of mean squares.
     """
     rows = []
-    for dataset in runs.datasets:
-        for strategy in runs.strategies:
-            mean = {
-                c: runs.curves(dataset, strategy, c).mean(axis=0)
-                for c in ("gap", "mse_train", "mse_test", "mce_train", "mce_test", SQUARE)
-                if c in runs.rounds
-            }
-            fit = fit_tail(mean["gap"], tail_start(runs.n_rounds))
-            best = best_round(runs.curves(dataset, strategy, "mce_test"))
-            row = {
+    for dataset, strategy in product(runs.datasets, runs.strategies):
+        mean = {
+            c: runs.curves(dataset, strategy, c).mean(axis=0)
+            for c in ("gap", "mse_train", "mce_train", "mse_test", "mce_test", SQUARE)
+            if c in runs.rounds
+        }
+        errors = [c for c in mean if c not in {"gap", SQUARE}]
+        fit = fit_tail(mean["gap"], tail_start(runs.n_rounds))
+        best = int(mean["mce_test"].argmin())
+        moments = {"start": 0, "at_best": best, "end": -1} if SQUARE in mean else {}
+        rows.append(
+            {
                 "dataset": dataset,
                 "strategy": strategy,
                 "gap_ratio": mean["gap"][-1] / mean["gap"][1],
                 "r2": fit.r2,
                 "kappa": fit.kappa,
-                "mse_train_ratio": mean["mse_train"][-1] / mean["mse_train"][0],
-                "mce_train_ratio": mean["mce_train"][-1] / mean["mce_train"][0],
-                "mse_test_ratio": mean["mse_test"][-1] / mean["mse_test"][0],
-                "mce_test_ratio": mean["mce_test"][-1] / mean["mce_test"][0],
+                **{f"{c}_ratio": mean[c][-1] / mean[c][0] for c in errors},
                 "best_round": best,
-                "mse_test_at_best": mean["mse_test"][best] / mean["mse_test"][0],
-                "mce_test_at_best": mean["mce_test"][best] / mean["mce_test"][0],
+                **{f"{c}_at_best": mean[c][best] / mean[c][0] for c in errors if "test" in c},
+                **{f"debiased_{m}": signed_root(mean[SQUARE][t]) for m, t in moments.items()},
             }
-            if SQUARE in mean:
-                square = mean[SQUARE]
-                row |= {
-                    "debiased_start": signed_root(float(square[0])),
-                    "debiased_at_best": signed_root(float(square[best])),
-                    "debiased_end": signed_root(float(square[-1])),
-                }
-            rows.append(row)
+        )
     return pd.DataFrame(rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass
 from typing import Any
 
 import pandas as pd
@@ -14,21 +13,13 @@ from pipeline.datasets.manifest import manifest
 
 COUNTS = ("raw", "features", "rows")
 COLUMNS = ["dataset", *(f"{what}_{whose}" for what in COUNTS for whose in ("paper", "ours")), "why"]
-
-
-@dataclass(frozen=True)
-class Counts:
-    """A row of Table 1: columns before and after encoding, and rows."""
-
-    raw: int
-    features: int
-    rows: int
+Counts = tuple[int, int, int]  # columns before and after encoding, and rows
 
 
 def table_of_designs(designs: Mapping[str, tuple[str, Design]]) -> pd.DataFrame:
     """Table 1 counted on the data; ``designs`` gives a title and a design by dataset."""
     return _table(
-        (name, title, Counts(len(design.covariates), design.X.shape[1], len(design.y)))
+        (name, title, (len(design.covariates), design.X.shape[1], len(design.y)))
         for name, (title, design) in designs.items()
     )
 
@@ -45,7 +36,7 @@ def _counts_of_run(name: str, record: Mapping[str, Any]) -> tuple[str, Counts]:
     target = dataset["target"] or []
     gone = {*([target] if isinstance(target, str) else target), *dataset["drop"]}
     raw = sum(column not in gone for column in manifest()[name].columns)
-    counts = Counts(raw, sizes["n_features"], sizes["n_train"] + sizes["n_test"])
+    counts = (raw, sizes["n_features"], sizes["n_train"] + sizes["n_test"])
     return dataset["title"] or name, counts
 
 
@@ -56,24 +47,25 @@ def _table(rows: Iterable[tuple[str, str, Counts]]) -> pd.DataFrame:
     for name, printed in TABLE1.items():
         if name in ours:
             title, counts = ours[name]
-            pairs = zip(printed, astuple(counts), strict=True)
+            pairs = zip(printed, counts, strict=True)
             table.append([title, *(n for pair in pairs for n in pair), _why(name, counts)])
     return pd.DataFrame(table, columns=COLUMNS)
 
 
 def _why(name: str, counts: Counts) -> str:
-    if astuple(counts) == TABLE1[name]:
+    raw, features, _ = counts
+    if counts == TABLE1[name]:
         return ""
     if name == "adult":
         return (
             "One-hot encoding of the whole table, before education and the target's two columns "
             f"are removed, gives {manifest()[name].encoded_width} columns. After the removals that "
-            f"the text describes, {counts.raw} columns remain (income is one of them), which "
-            f"encode to {counts.features}."
+            f"the text describes, {raw} columns remain (income is one of them), which "
+            f"encode to {features}."
         )
     if name == "german":
         return (
-            f"The table has 20 attributes and the class: without the target {counts.raw} remain, "
-            f"not 10. Their encoding has the paper's {counts.features} columns."
+            f"The table has 20 attributes and the class: without the target {raw} remain, "
+            f"not 10. Their encoding has the paper's {features} columns."
         )
     return "The settings of this run differ from the defaults."

@@ -81,18 +81,10 @@ class MulticalibrationDisplay:
         n_bins : of the reliability curves.
         """
         named = prediction if isinstance(prediction, Mapping) else {"prediction": prediction}
+        common = (sample_weight, groups, random_state)
+        options = {"n_segments": n_segments, "clusters": clusters}
         results = {
-            name: audit_predictions(
-                X,
-                y,
-                f,
-                sample_weight,
-                groups,
-                random_state,
-                n_segments=n_segments,
-                clusters=clusters,
-            )
-            for name, f in named.items()
+            name: audit_predictions(X, y, f, *common, **options) for name, f in named.items()
         }
         y_ = np.asarray(y, np.float64)
         weight = np.ones(len(y_)) if sample_weight is None else np.asarray(sample_weight, float)

@@ -93,8 +93,7 @@ class Chapter(ABC):
 
 def write_table(path: Path, table: pd.DataFrame, **options: Any) -> None:
     """Put a table into a CSV file, in the place of an earlier one."""
-    with files.replacing(path) as scratch:
-        table.to_csv(scratch, index=False, **options)
+    files.write_text(path, table.to_csv(index=False, **options))
 
 
 def write_judgements(path: Path, judgements: Sequence[Judgement]) -> None:

@@ -31,12 +31,11 @@ def report_folder(plan: Plan) -> Path:
     """
     root, shipped = plan.store.root, choices("experiment")
     if root.name in shipped:
-        at_home = not _given(plan.overrides, "experiment.name") and not settings_given(
-            plan.overrides
-        )
-        at_home = at_home and _given(plan.overrides, "experiment") == root.name
+        other = _given(plan.overrides, "experiment.name") or settings_given(plan.overrides)
+        at_home = not other and _given(plan.overrides, "experiment") == root.name
     else:
-        at_home = _settings_of(root) in {None, digest(plan)}
+        taken = (root / "report.html").exists()
+        at_home = not taken or _note(root).get("settings") == digest(plan)
     return root if at_home else root / VARIANTS / _slug(plan)
 
 
@@ -67,11 +66,6 @@ def command_of(overrides: Sequence[str], stage: str | None = None) -> str:
     kept = [line for line in overrides if stage is None or key_of(line) != "stage"]
     lines = [*kept, *([f"stage={stage}"] if stage else [])]
     return " ".join(["python -m pipeline", *map(shlex.quote, lines)])
-
-
-def _settings_of(folder: Path) -> str | None:
-    """Of which settings the report in a folder is, "" if that is not known; None without one."""
-    return str(_note(folder).get("settings", "")) if (folder / "report.html").exists() else None
 
 
 def _note(folder: Path) -> dict[str, Any]:

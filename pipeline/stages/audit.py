@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from pipeline import files
 from pipeline.boosting.display import MulticalibrationDisplay
@@ -52,7 +51,7 @@ def main(plan: Plan) -> None:
     print(f"page: {path}")
 
 
-def _file(plan: Plan, predictions: tuple[str, ...]) -> page.Part:
+def _file(plan: Plan, predictions: tuple[str, ...]) -> dict[str, Any]:
     """A table with columns of predictions in it."""
     dataset = plan.config.dataset
     table = plan.library.table(dataset)
@@ -71,15 +70,17 @@ def _file(plan: Plan, predictions: tuple[str, ...]) -> page.Part:
     if X.shape[1] == 0:
         raise DataError(f"{dataset.label}: no column is left to look for segments in")
     named = {name: table.frame[name].to_numpy(np.float64) for name in predictions}
-    groups = table.frame[list(audit.groups)] if audit.groups else None
-    of_clusters = table.frame[audit.clusters] if audit.clusters else None
+    options = {
+        "groups": table.frame[list(audit.groups)] if audit.groups else None,
+        "clusters": table.frame[audit.clusters] if audit.clusters else None,
+    }
     note = f"{len(X)} rows from {table.origin}; outcome {' + '.join(target)}."
     if audit.clusters:
         note += f" Rows with the same {audit.clusters} count as one in every test."
-    return _part(plan.config, dataset.display, note, X, y, named, groups, of_clusters)
+    return _part(plan.config, dataset.display, note, X, y, named, **options)
 
 
-def _forests(plan: Plan) -> Iterator[page.Part]:
+def _forests(plan: Plan) -> Iterator[dict[str, Any]]:
     """The initial forest of each dataset on the test rows of the first seed."""
     first = (task for task in plan.tasks() if task.seed == plan.seeds[0])
     for task in {key_hash(task.initial_key): task for task in first}.values():
@@ -98,24 +99,10 @@ def _forests(plan: Plan) -> Iterator[page.Part]:
         yield _part(config, dataset.display, note, frame, data.y_test, named)
 
 
-def _part(
-    config: Config,
-    title: str,
-    note: str,
-    X: pd.DataFrame,
-    y: Any,
-    predictions: dict[str, Any],
-    groups: pd.DataFrame | None = None,
-    clusters: pd.Series | None = None,
-) -> page.Part:
+def _part(config: Config, title: str, note: str, *rows: Any, **options: Any) -> dict[str, Any]:
+    """An audit of rows: X, outcomes, and predictions by name; ``options`` are the audit's."""
     display = MulticalibrationDisplay.audited(
-        X,
-        y,
-        predictions,
-        groups=groups,
-        clusters=clusters,
-        n_segments=config.audit.segments,
-        random_state=config.seed,
+        *rows, **options, n_segments=config.audit.segments, random_state=config.seed
     )
     print(f"--- {title}\n{note}")
     for name, result in display.results_.items():

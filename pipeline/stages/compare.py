@@ -32,8 +32,8 @@ def main(plan: Plan) -> None:
     folder = output / "compare" / files.slug("-".join(names))
     with clear_errors(folder):
         write_table(folder / "differences.csv", table)
-        shown = page.make_page(compared, table, names, folder, command_of(plan.overrides))
-        files.write_text(folder / "compare.html", page.render(shown))
+        text = page.render(compared, table, names, folder, command_of(plan.overrides))
+        files.write_text(folder / "compare.html", text)
     print(f"baseline: {compared.baseline}; at the last round, paired over seeds")
     print(table.to_string(index=False, float_format=lambda v: f"{v:.4g}"))
     print(f"page: {folder / 'compare.html'}")

@@ -71,16 +71,24 @@ def _publish(plan: Plan, started: float | None) -> None:
     sections = [(c, section) for c, section in zip(known, made, strict=True) if section is not None]
     write_settings(plan, folder)
     wall = None if started is None else time.monotonic() - started
-    files.write_text(folder / "report.html", _page(context, sections, wall))
     judged = [j for _, section in sections for j in section.judgements]
+    files.write_text(folder / "report.html", _page(context, sections, judged, wall))
     print(scorecard(judged) if judged else of_summary(summary_table(context.evidence)))
     for line in scope.banner:
         print(line)
     print(f"report: {folder / 'report.html'}")
 
 
-def _page(context: Context, sections: Sequence[tuple[Chapter, Section]], wall: float | None) -> str:
+def _page(
+    context: Context,
+    sections: Sequence[tuple[Chapter, Section]],
+    judged: Sequence[Judgement],
+    wall: float | None,
+) -> str:
     plan, scope, records = context.plan, context.scope, context.evidence.records
+    claims_of: dict[str | None, list[str]] = {}  # by the figure that shows them
+    for judgement in judged:
+        claims_of.setdefault(judgement.figure, []).append(judgement.id)
     page = {
         "title": scope.title,
         "banner": scope.banner,
@@ -95,17 +103,9 @@ def _page(context: Context, sections: Sequence[tuple[Chapter, Section]], wall: f
         page=page,
         sections=sections,
         replication=scope.is_replication,
-        claims_of=_claims_of([j for _, section in sections for j in section.judgements]),
+        claims_of=claims_of,
         bokeh=bokeh(),
     )
-
-
-def _claims_of(judgements: Sequence[Judgement]) -> dict[str, list[str]]:
-    """The judgements that each figure shows."""
-    found: dict[str, list[str]] = {}
-    for judgement in judgements:
-        found.setdefault(judgement.figure or "", []).append(judgement.id)
-    return found
 
 
 def _again(plan: Plan) -> str:

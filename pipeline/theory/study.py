@@ -77,8 +77,7 @@ class Study:
             if table is None:
                 (folder / file).unlink(missing_ok=True)
             else:
-                with files.replacing(folder / file) as scratch:
-                    table.to_csv(scratch, index=False)
+                files.write_text(folder / file, table.to_csv(index=False))
 
     @classmethod
     def read(cls, folder: Path) -> Study | None:

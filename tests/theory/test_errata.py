@@ -7,7 +7,7 @@ from pipeline.theory.statements import ERRATA
 def test_errata_are_exactly_the_statements_that_do_not_hold(study, failing, narrower):
     assert {e["id"] for e in ERRATA} == failing | narrower
     page = make_errata(study.findings)
-    assert sum(len(section.points) for section in page) == len(ERRATA)
+    assert sum(len(section["points"]) for section in page) == len(ERRATA)
     levels = {r["id"]: r["level"] for r in study.findings}
     assert not [e["id"] for e in ERRATA if levels[e["id"]] == "ours"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.boosting import PAPER, MulticalibrationBoostingRegressor
 from pipeline.boosting.algorithm import advance
-from pipeline.chapters.theory import FRAGMENTS
+from pipeline.chapters.theory import fragments
 from pipeline.stages import report
 from pipeline.theory.figures import error_parts
 
@@ -24,7 +24,7 @@ def test_chapter_is_drawn_and_rendered_from_what_was_written(
     for record in study.findings:
         assert f'id="finding-{record["id"]}"' in page
     assert "python -m pipeline.theory W8" in page
-    assert page.count('class="theorem"') == len(FRAGMENTS) - 1
+    assert page.count('class="theorem"') == len(fragments()) - 1
     folder = tmp_path / "mini" / "theory"
     assert (folder / "errata.md").read_text().startswith("# Errata")
     certificates = pd.read_csv(folder / "certificates.csv")

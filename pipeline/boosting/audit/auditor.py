@@ -56,21 +56,6 @@ class Assessment:
         return signed_root(self.debiased_square)
 
 
-@dataclass(frozen=True)
-class _KnownTrees:
-    """The trees that do not use the predictions, which are the same for all predictors.
-
-    labels : (n_trees, n) each row's leaf;  is_known : (n_trees,) which trees these are.
-    """
-
-    labels: Labels
-    is_known: Flags
-
-    @classmethod
-    def none(cls, n_trees: int) -> _KnownTrees:
-        return cls(np.empty((0, 0), np.uint8), np.zeros(n_trees, np.bool_))
-
-
 class Auditor:
     """Random-tree audits of predictors on fixed rows X (n, d).
 
@@ -101,7 +86,9 @@ class Auditor:
         self._low, self._high = self._keys.min(axis=1), self._keys.max(axis=1)
         self._n_trees, self._depth = n_trees, depth
         self._seed = int(seed) & _MASK
-        self._known: _KnownTrees | None = None  # until the first predictor
+        # The trees that do not use predictions are the same for all predictors. After the first:
+        # each row's leaf (n_trees, n), and which trees these are (n_trees,).
+        self._known: tuple[Labels, Flags] | None = None
 
     @property
     def n(self) -> int:
@@ -132,12 +119,10 @@ class Auditor:
         _require_rows(y, self.n, "y")
         if sample_weight is None:
             return error_of(self.leaves(prediction=prediction, residual=y - prediction), reading)
-        if reading == "leaf_indicators":
-            assessed = self.assess(
-                y=y, prediction=prediction, sample_weight=sample_weight, n_flips=0
-            )
-            return assessed.mce
-        raise ValueError(f"reading={reading!r}: weights are for leaf_indicators alone")
+        if reading != "leaf_indicators":
+            raise ValueError(f"reading={reading!r}: weights are for leaf_indicators alone")
+        found = self.assess(y=y, prediction=prediction, sample_weight=sample_weight, n_flips=0)
+        return found.mce
 
     def assess(
         self,
@@ -207,11 +192,10 @@ class Auditor:
 
         The first time, trees that do not use f are kept.
         """
-        known, keeping = self._known, False
-        if known is None:
-            keeping = self._n_trees * self.n <= _KEPT_BYTES
-            known = _KnownTrees.none(self._n_trees)
-            labels = self._empty_labels() if keeping and labels is None else labels
+        keeping = self._known is None and self._n_trees * self.n <= _KEPT_BYTES
+        if keeping and labels is None:
+            labels = self._empty_labels()
+        none = np.empty((0, 0), np.uint8)
         f_keys = ordered_keys(f)
         low, high = np.append(self._low, f_keys.min()), np.append(self._high, f_keys.max())
         sums, counts = np.zeros((2, self._n_trees, 1 << self._depth))
@@ -223,12 +207,12 @@ class Auditor:
             np.uint64(self._seed),
             sums,
             counts,
-            np.empty((0, 0), np.uint8) if labels is None else labels,
-            (known.labels, known.is_known),
+            none if labels is None else labels,
+            self._known or (none, np.zeros(self._n_trees, np.bool_)),
             uses_f,
         )
         if keeping and labels is not None:
-            self._known = _KnownTrees(labels.copy(), ~uses_f)
+            self._known = labels.copy(), ~uses_f
         return sums, counts
 
 

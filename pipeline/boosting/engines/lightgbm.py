@@ -66,14 +66,12 @@ class LightgbmFitter(Fitter, FitsLogLoss):
     binned : the bins of X.  seen : the rows of positive weight; None if that is all rows.
     """
 
-    X: Floats
+    engine: LightgbmEngine
     settings: TreeSettings
+    X: Floats
     weights: Floats | None
-    bins: Bins
-    n_threads: int
     binned: Any
     seen: NDArray[np.intp] | None
-    categorical: tuple[int, ...]
 
     @override
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[LightgbmEnsemble, Floats]:
@@ -100,12 +98,10 @@ class LightgbmFitter(Fitter, FitsLogLoss):
         if self.seen is not None:
             feature, label = feature[self.seen], label[self.seen]
             more = {name: v if v is None else v[self.seen] for name, v in more.items()}
-        parameters = binning(self.bins, self.n_threads)
-        return with_f(feature, label, self.binned, parameters, **more)
+        return with_f(feature, label, self.binned, self.engine.binning, **more)
 
     def _parameters(self, seed: int) -> dict[str, Any]:
-        rate = {"learning_rate": self.settings.learning_rate}
-        return binning(self.bins, self.n_threads) | growing(self.settings, seed) | rate
+        return self.engine.parameters(seed) | {"learning_rate": self.settings.learning_rate}
 
 
 @dataclass(frozen=True)
@@ -127,24 +123,25 @@ class LightgbmEngine(Engine):
 
     @override
     def bind(self, X: Floats, weights: Floats | None = None) -> LightgbmFitter:
-        parameters = binning(self.bins, self.n_threads)
         if weights is not None:
             weights = weights / weights[weights > 0].mean()  # l2 does not depend on their unit
         seen = None if weights is None or weights.all() else np.flatnonzero(weights)
-        rows = X if seen is None else X[seen]
-        binned = (
-            lightgbm_package()
-            .Dataset(
-                rows,
-                params=parameters,
-                categorical_feature=list(self.categorical),
-                free_raw_data=True,
-            )
-            .construct()
+        data = lightgbm_package().Dataset(
+            X if seen is None else X[seen],
+            params=self.binning,
+            categorical_feature=list(self.categorical),
+            free_raw_data=True,
         )
-        return LightgbmFitter(
-            X, self.settings, weights, self.bins, self.n_threads, binned, seen, self.categorical
-        )
+        return LightgbmFitter(self, self.settings, X, weights, data.construct(), seen)
+
+    @property
+    def binning(self) -> dict[str, Any]:
+        """LightGBM's parameters for binning a table."""
+        return binning(self.bins, self.n_threads)
+
+    def parameters(self, seed: int) -> dict[str, Any]:
+        """Return LightGBM's parameters for binning a table and growing trees."""
+        return self.binning | growing(self.settings, seed)
 
 
 def lossless(settings: TreeSettings, n_threads: int = 1) -> LightgbmEngine:

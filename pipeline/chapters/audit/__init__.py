@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -27,22 +27,9 @@ HEADS = {
 }
 
 
-@dataclass(frozen=True)
-class Part:
-    """One audited table; ``summary`` has a row per prediction, pictures are base64 PNGs."""
-
-    title: str
-    note: str
-    summary: pd.DataFrame
-    tables: Sequence[tuple[str, pd.DataFrame]]
-    reliability: str
-    segments: str
-
-
-def make_part(title: str, note: str, display: MulticalibrationDisplay) -> Part:
-    """The part of a page about an audit of one or more predictions."""
+def make_part(title: str, note: str, display: MulticalibrationDisplay) -> dict[str, Any]:
+    """What the page shows of an audit of one or more predictions; pictures are base64 PNGs."""
     results = display.results_
-    several = len(results) > 1
     summary = pd.DataFrame(
         [
             {
@@ -57,7 +44,7 @@ def make_part(title: str, note: str, display: MulticalibrationDisplay) -> Part:
         ]
     )
     tables = [
-        (f"{what}, {name}" if several else what, shown(table).rename(columns=HEADS))
+        (f"{what}, {name}" if len(results) > 1 else what, shown(table).rename(columns=HEADS))
         for name, r in results.items()
         for what, table in (("Worst segments", r.segments), ("Named groups", r.groups))
         if len(table)
@@ -68,10 +55,11 @@ def make_part(title: str, note: str, display: MulticalibrationDisplay) -> Part:
         n_lines = sum(len(r.segments) for r in results.values())
         segments = Figure(figsize=(9, 1.2 + 0.27 * n_lines), layout="constrained")
         display.plot_segments(ax=segments.subplots())
-        return Part(title, note, summary, tables, _png(reliability), _png(segments))
+        pictures = {"reliability": _png(reliability), "segments": _png(segments)}
+    return {"title": title, "note": note, "summary": summary, "tables": tables, **pictures}
 
 
-def render(title: str, lead: str, parts: Sequence[Part], command: str) -> str:
+def render(title: str, lead: str, parts: Sequence[dict[str, Any]], command: str) -> str:
     """The page as HTML that needs no network."""
     page = {"title": title, "lead": lead, "command": command}
     return render_template("audit/page.html", page=page, parts=parts)

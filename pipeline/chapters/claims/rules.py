@@ -125,7 +125,7 @@ class Rule:
         kept = self.limit.keeps(values).mean(axis=0)
         return [
             (
-                e.title(dataset) + (f"/{strategy}" if len(self.strategies) > 1 else ""),
+                e.titles[dataset] + (f"/{strategy}" if len(self.strategies) > 1 else ""),
                 self.show(mean[0, k]),
                 self.show(middle[k]),
                 f"{self.show(low[k])} to {self.show(high[k])}",

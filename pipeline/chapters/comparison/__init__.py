@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from pipeline.analysis.style import titled
 from pipeline.chapters.comparison.differences import Comparison
 from pipeline.chapters.figures import CHAPTER as FIGURES_CHAPTER
 from pipeline.chapters.figures.draw import draw_all
-from pipeline.report.charts import Charts, bokeh, make_charts
-from pipeline.report.picture import Picture
+from pipeline.report.charts import bokeh, make_charts
 from pipeline.report.render import percent
 from pipeline.report.render import render as render_template
 
@@ -31,37 +29,14 @@ WORDS = {
 }
 
 
-@dataclass(frozen=True)
-class Part:
-    """The comparison inside one strategy (or of strategies, without a name)."""
-
-    name: str
-    title: str
-    charts: Charts
-    datasets: Sequence[tuple[str, str]]
-    figures: Sequence[Picture]
-    table: pd.DataFrame
-
-
-@dataclass(frozen=True)
-class ComparisonPage:
-    """All that the page shows."""
-
-    title: str
-    lead: str
-    baseline: str
-    parts: Sequence[Part]
-    command: str
-
-
-def make_page(
+def render(
     comparison: Comparison,
     differences: pd.DataFrame,
     names: Sequence[str],
     folder: Path,
     command: str,
-) -> ComparisonPage:
-    """Draw the figures below ``folder`` and put the page together."""
+) -> str:
+    """Draw the figures below ``folder``, and return the page as HTML that needs no network."""
     parts = []
     for k, within in enumerate(comparison.withins):
         runs = comparison.runs(within)
@@ -71,26 +46,23 @@ def make_page(
         drawn = draw_all(runs, place, FIGURES)
         some = differences[differences["strategy"] == within]
         parts.append(
-            Part(
-                name=f"part{k}",
-                title=titled(within) if within else "",
-                charts=make_charts(runs, prefix=f"part{k}-"),
-                datasets=[(f"part{k}-{d}", runs.titles[d]) for d in runs.datasets],
-                figures=[FIGURES_CHAPTER.picture(place / f"{name}.png") for name in drawn],
-                table=pd.DataFrame([_row(runs.titles, r) for r in some.to_dict("records")]),
-            )
+            {
+                "name": f"part{k}",
+                "title": titled(within) if within else "",
+                "charts": make_charts(runs, prefix=f"part{k}-"),
+                "datasets": [(f"part{k}-{d}", runs.titles[d]) for d in runs.datasets],
+                "figures": [FIGURES_CHAPTER.picture(place / f"{name}.png") for name in drawn],
+                "table": pd.DataFrame([_row(runs.titles, r) for r in some.to_dict("records")]),
+            }
         )
-    what = "settings" if comparison.withins != [""] else "strategies"
-    lead = (
-        f"{len(comparison.variants)} {what} on the same splits. Differences are paired over seeds; "
-        "intervals respect that splits of one table overlap. A difference whose interval holds 0 "
-        "is none that these runs could show."
-    )
-    return ComparisonPage(" compared with ".join(names), lead, comparison.baseline, parts, command)
-
-
-def render(page: ComparisonPage) -> str:
-    """The page as HTML that needs no network."""
+    page = {
+        "title": " compared with ".join(names),
+        "n_variants": len(comparison.variants),
+        "what": "settings" if comparison.withins != [""] else "strategies",
+        "baseline": comparison.baseline,
+        "parts": parts,
+        "command": command,
+    }
     return render_template("comparison/page.html", page=page, bokeh=bokeh())
 
 

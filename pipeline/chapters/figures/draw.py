@@ -54,8 +54,7 @@ def _draw(runs: Runs, folder: Path, name: str) -> None:
     draw, table = FIGURES[name]
     with styled():
         save(draw(runs), folder, name)
-    with files.replacing(folder / f"{name}.csv") as scratch:
-        table(runs).to_csv(scratch, index=False)
+    files.write_text(folder / f"{name}.csv", table(runs).to_csv(index=False))
 
 
 # --- the paper's figures -----------------------------------------------------------------------
@@ -86,7 +85,6 @@ def gap(runs: Runs) -> Figure:
                 transform=axes[1, j].transAxes, ha="right", va="top",
             )  # fmt: skip
         _log_scale(axes[1, j])
-        axes[0, j].set_title(runs.titles[dataset])
         axes[0, j].set_ylim(bottom=0)
     axes[0, 0].set_ylabel(r"$\|f_{t+1}-f_t\|_2$")
     axes[1, 0].set_ylabel(r"$\|f_{t+1}-f_t\|_2$ (log)")
@@ -95,38 +93,16 @@ def gap(runs: Runs) -> Figure:
 
 def training(runs: Runs) -> Figure:
     """Training MSE above, training MCE below, per strategy."""
-    figure, axes = _panels(2, len(runs.datasets))
-    t = np.arange(runs.n_rounds + 1)
-    for j, dataset in enumerate(runs.datasets):
-        for i, column in enumerate(("mse_train", "mce_train")):
-            for strategy in runs.strategies:
-                _band(
-                    axes[i, j],
-                    t,
-                    runs.curves(dataset, strategy, column),
-                    runs.looks[strategy],
-                    log=True,
-                )
-            _log_scale(axes[i, j])
-        axes[0, j].set_title(runs.titles[dataset])
-    axes[0, 0].set_ylabel("training MSE")
-    axes[1, 0].set_ylabel("training MCE")
-    return _finish(figure, axes, runs, legend=True)
+    figure, _ = _errors(runs, {"mse_train": "training MSE", "mce_train": "training MCE"})
+    return figure
 
 
 def generalization(runs: Runs) -> Figure:
     """Test MCE, with a star at each strategy's best round."""
-    figure, axes = _panels(1, len(runs.datasets), height=2.7)
-    t = np.arange(runs.n_rounds + 1)
+    figure, axes = _errors(runs, {"mce_test": "test MCE"}, height=2.7)
     for j, dataset in enumerate(runs.datasets):
-        for strategy in runs.strategies:
-            curves = runs.curves(dataset, strategy, "mce_test")
-            _band(axes[0, j], t, curves, runs.looks[strategy], log=True)
-        _log_scale(axes[0, j])
         _stars(axes[0, j], runs, dataset, "mce_test")
-        axes[0, j].set_title(runs.titles[dataset])
-    axes[0, 0].set_ylabel("test MCE")
-    return _finish(figure, axes, runs, legend=True)
+    return figure
 
 
 # --- beyond the paper ----------------------------------------------------------------------------
@@ -179,9 +155,7 @@ def best_rounds(runs: Runs) -> Figure:
             axes[i, j].plot(best, 1.12, marker="v", color="black", markersize=5)
             axes[i, j].set(ylim=(0, 1.25), yticks=(0, 0.5, 1), xlim=(-0.7, runs.n_rounds + 0.7))
             axes[i, 0].set_ylabel(look.printed)
-        axes[0, j].set_title(runs.titles[dataset])
-    _round_labels(axes, runs, "best round by test MCE")
-    return figure
+    return _finish(figure, axes, runs, x="best round by test MCE")
 
 
 def test_errors(runs: Runs) -> Figure:
@@ -198,7 +172,6 @@ def test_errors(runs: Runs) -> Figure:
         _log_scale(axes[1, j])
         for i, column in enumerate(("mse_test", "mce_test")):
             _stars(axes[i, j], runs, dataset, column, relative=True)
-        axes[0, j].set_title(runs.titles[dataset])
     axes[0, 0].set_ylabel("test MSE / at start")
     axes[1, 0].set_ylabel("test MCE / at start")
     return _finish(figure, axes, runs, legend=True)
@@ -228,30 +201,19 @@ def debiased(runs: Runs) -> Figure:
         axes[0, j].axhline(0.0, color="black", linewidth=0.8)
         axes[0, j].set_yscale("symlog", linthresh=1.0)
         axes[0, j].yaxis.set_major_formatter(FuncFormatter(_number))
-        axes[0, j].set_title(runs.titles[dataset])
     axes[0, 0].set_ylabel("debiased MCE² / floor²")
     return _finish(figure, axes, runs, legend=True)
 
 
-Table = Callable[[Runs], pd.DataFrame]
-
-
-def _curves(*columns: str) -> Table:
-    def table(runs: Runs) -> pd.DataFrame:
-        return curve_table(runs, columns)
-
-    return table
-
-
 # Each figure and the table of what it shows.
-FIGURES: Mapping[str, tuple[Callable[[Runs], Figure], Table]] = {
-    "gap": (gap, _curves("gap")),
-    "training": (training, _curves("mse_train", "mce_train")),
-    "generalization": (generalization, _curves("mce_test")),
+FIGURES: Mapping[str, tuple[Callable[[Runs], Figure], Callable[[Runs], pd.DataFrame]]] = {
+    "gap": (gap, partial(curve_table, columns=["gap"])),
+    "training": (training, partial(curve_table, columns=["mse_train", "mce_train"])),
+    "generalization": (generalization, partial(curve_table, columns=["mce_test"])),
     "tail": (tail, tail_table),
     "best_rounds": (best_rounds, best_round_table),
-    "test_errors": (test_errors, _curves("mse_test", "mce_test")),
-    "debiased": (debiased, _curves(SQUARE, FLOOR)),
+    "test_errors": (test_errors, partial(curve_table, columns=["mse_test", "mce_test"])),
+    "debiased": (debiased, partial(curve_table, columns=[SQUARE, FLOOR])),
 }
 
 
@@ -262,6 +224,21 @@ def _panels(n_rows: int, n_columns: int, height: float = 2.1) -> tuple[Figure, n
     width = max(PANEL * n_columns, NARROWEST)
     figure = Figure(figsize=(width, height * n_rows + 0.35), layout="constrained")
     return figure, figure.subplots(n_rows, n_columns, squeeze=False)
+
+
+def _errors(
+    runs: Runs, columns: Mapping[str, str], height: float = 2.1
+) -> tuple[Figure, np.ndarray]:
+    """Bands of each strategy on logarithmic scales: a row per column of the rounds, with a name."""
+    figure, axes = _panels(len(columns), len(runs.datasets), height)
+    t = np.arange(runs.n_rounds + 1)
+    for i, (column, name) in enumerate(columns.items()):
+        for j, dataset in enumerate(runs.datasets):
+            for strategy, look in runs.looks.items():
+                _band(axes[i, j], t, runs.curves(dataset, strategy, column), look, log=True)
+            _log_scale(axes[i, j])
+        axes[i, 0].set_ylabel(name)
+    return _finish(figure, axes, runs, legend=True), axes
 
 
 def _band(axes: Axes, t: np.ndarray, curves: Floats, look: Look, *, log: bool = False) -> None:
@@ -293,20 +270,20 @@ def _stars(axes: Axes, runs: Runs, dataset: str, column: str, *, relative: bool 
         )  # fmt: skip
 
 
-def _finish(figure: Figure, axes: np.ndarray, runs: Runs, *, legend: bool = False) -> Figure:
-    _round_labels(axes, runs, "round")
+def _finish(
+    figure: Figure, axes: np.ndarray, runs: Runs, *, legend: bool = False, x: str = "round"
+) -> Figure:
+    """Titles of datasets above the columns, rounds below, and a legend for all."""
+    for panel, dataset in zip(axes[0], runs.datasets, strict=True):
+        panel.set_title(runs.titles[dataset])
+    ticks = np.arange(0, runs.n_rounds + 1, max(runs.n_rounds // 4, 1))
+    for panel in axes.flat:
+        panel.set_xticks(ticks)
+    for panel in axes[-1]:
+        panel.set_xlabel(x)
     if legend:
         legend_below(figure, axes[0, 0])
     return figure
-
-
-def _round_labels(axes: np.ndarray, runs: Runs, text: str) -> None:
-    ticks = np.arange(0, runs.n_rounds + 1, max(runs.n_rounds // 4, 1))
-    for row in axes:
-        for panel in row:
-            panel.set_xticks(ticks)
-    for panel in axes[-1]:
-        panel.set_xlabel(text)
 
 
 def _log_scale(axes: Axes) -> None:
@@ -324,9 +301,7 @@ def _log_scale(axes: Axes) -> None:
 
 def _number(value: float, _: object = None) -> str:
     """200, 0.05, 10⁶."""
-    if value <= 0:
-        return f"{value:g}"
-    if 1e-3 <= value < 1e5:
+    if value <= 0 or 1e-3 <= value < 1e5:
         return f"{value:g}"
     exponent = int(np.floor(np.log10(value) + 1e-9))
     factor = value / 10.0**exponent

@@ -25,19 +25,16 @@ class Noise(Chapter):
         noise = noise_table(evidence)
         write_table(context.folder / "noise.csv", noise)
         share = noise["significant_splits"]
+        digits = noise[["mce", "floor", "debiased", "low", "high"]].map("{:.3g}".format)
         shown = pd.DataFrame(
             {
                 "Dataset": noise["dataset"],
                 "Moment": noise["moment"] + " (round " + noise["round"].astype(str) + ")",
-                "Plug-in MCE": noise["mce"].map("{:.3g}".format),
-                "Floor": noise["floor"].map("{:.3g}".format),
-                "Debiased": noise["debiased"].map("{:.3g}".format),
-                "Interval": noise["low"].map("{:.3g}".format)
-                + " to "
-                + noise["high"].map("{:.3g}".format),
-                "Significant splits": share.map("{:.0%}".format).where(
-                    share.notna(), "not recorded"
-                ),
+                "Plug-in MCE": digits["mce"],
+                "Floor": digits["floor"],
+                "Debiased": digits["debiased"],
+                "Interval": digits["low"] + " to " + digits["high"],
+                "Significant splits": share.map("{:.0%}".format, "ignore").fillna("not recorded"),
             }
         )
         return Section({"strategy": evidence.looks[evidence.base].label, "table": shown})
@@ -65,8 +62,8 @@ def noise_table(evidence: Evidence) -> pd.DataFrame:
                     "dataset": evidence.titles[dataset],
                     "moment": moment,
                     "round": t,
-                    "mce": _root_mean_square(mce),
-                    "floor": _root_mean_square(floor),
+                    "mce": signed_root(np.square(mce).mean()),
+                    "floor": signed_root(np.square(floor).mean()),
                     "debiased": signed_root(mean[t]),
                     "low": signed_root(mean[t] - 2 * error[t]),
                     "high": signed_root(mean[t] + 2 * error[t]),
@@ -74,10 +71,6 @@ def noise_table(evidence: Evidence) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(rows)
-
-
-def _root_mean_square(values: np.ndarray) -> float:
-    return float(np.sqrt(np.square(values).mean()))
 
 
 def _significant(evidence: Evidence, dataset: str, strategy: str, t: int) -> float:

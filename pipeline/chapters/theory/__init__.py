@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,19 +42,6 @@ LEVELS: Mapping[str, str] = {
     "ours": "ours",
 }
 PROOFS = Path(theory.__file__).parent / "proofs"
-# The order in which proofs.tex has them.
-FRAGMENTS = (
-    "notation",
-    "gaps",
-    "spiral",
-    "rate",
-    "hard_splits",
-    "logloss",
-    "adaptive",
-    "shift",
-    "hybrid",
-    "certificate",
-)
 
 
 class Theory(Chapter):
@@ -105,7 +93,7 @@ class Theory(Chapter):
                 {**record, "paper": record["where"], "tone": TONES[record["verdict"]]}
                 for record in study.findings
             ],
-            "n_errata": sum(len(section.points) for section in points),
+            "n_errata": sum(len(section["points"]) for section in points),
             "certificates": _certificates(certificates),
             "proofs": proofs(),
         }
@@ -168,8 +156,13 @@ def _certificates(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([table["dataset"].rename("Dataset"), moment.rename("Moment"), shown], axis=1)
 
 
+def fragments() -> list[str]:
+    """The names of the files that proofs.tex includes, in its order."""
+    whole = (PROOFS / "proofs.tex").read_text(encoding="utf-8")
+    return re.findall(r"\\input\{(\w+)\}", whole)
+
+
 def proofs() -> Markup:
     """The proofs, from their LaTeX."""
-    return Markup("\n").join(
-        latex.document((PROOFS / f"{name}.tex").read_text(encoding="utf-8")) for name in FRAGMENTS
-    )
+    files = [(PROOFS / f"{name}.tex").read_text(encoding="utf-8") for name in fragments()]
+    return Markup("\n").join(map(latex.document, files))

@@ -23,9 +23,8 @@ ONE_ROW = 0.02  # the prediction of M7's smallest example, whose outcome is 1
 
 def error_by_gap(t: Trajectory) -> Check:
     """‖Ê(f_t)‖ ≤ (‖B‖/n)(‖Δ_t‖/η + √(2ε_t)) for Unit; the round that uses most of it."""
-    n, gaps = len(t.y), t.gaps
-    errors = np.array([norm(B.T @ r) / n for B, r in zip(t.B, t.r, strict=False)])
-    sizes = np.array([A.largest / n for A in t.A])
+    errors, gaps = t.errors, t.gaps
+    sizes = np.array([A.largest for A in t.A]) / len(t.y)
     bounds = sizes * (gaps / t.eta + np.sqrt(2 * t.epsilon))
     # Both sides are rounding from the first gap on that is.
     end = int(np.append(gaps < 1e-9 * gaps[0], True).argmax())

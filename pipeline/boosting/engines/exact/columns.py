@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 
 from pipeline.boosting.arrays import Flags, Float32s, Floats, Ints
 from pipeline.boosting.caching import ENTRY, INNER
+from pipeline.boosting.engines.exact.structures import Table
 
 Rows = NDArray[np.uint32]
 Bins = NDArray[np.uint16]
-Codes = NDArray[np.uint16] | NDArray[np.uint32]
 
 # scikit-learn's: closer values count as equal.
 FEATURE_THRESHOLD = np.float32(1e-7)
@@ -53,11 +53,6 @@ class Blocks:
     values: Float32s
     starts: Ints
 
-    @classmethod
-    def empty(cls) -> Blocks:
-        """Return the blocks of no rows."""
-        return cls(np.empty(0, np.uint32), np.empty(0, np.float32), np.zeros(1, np.int64))
-
     @property
     def divisible(self) -> Flags:
         """(m,) whether a block has more than one value."""
@@ -76,7 +71,7 @@ class Column:
     """A column whose bins are not yet numbered together with those of all columns.
 
     bins : (n,) the bin of every row, from 0.
-    feature, low, high : (width,) as ``bin_feature``, ``bin_low`` and ``bin_high`` of `Layout`;
+    feature, low, high : (width,) as ``bin_feature``, ``bin_low`` and ``bin_high`` of `Table`;
         −1, 0 and 0 where they are not used.
     """
 
@@ -92,80 +87,40 @@ class Column:
         return cls(bins, np.full(width, -1, np.int64), zeros, zeros)
 
 
-@dataclass(frozen=True)
-class Layout:
-    """A prepared training matrix; see the module's text. Nothing in it changes after `prepare`.
-
-    features : (d, n) float32 values, one row per feature.
-    codes : (n, w) twice the bin of a row in each column (twice, because the kernel keeps two
-        numbers per bin); f's column is not filled yet.
-    first_bin : (w + 1,) the first bin of each column.
-    groups : (g + 1,) the first column of each group of about `GROUP_BINS` bins, and w at the end.
-    fine_features, coarse_features : the feature behind each such column.
-    bin_feature, bin_low, bin_high : of a bundle's bin, its feature and its two values; of a coarse
-        column's bin, its value in ``bin_low``.
-    order, values : (n_fine, n) sorted rows and values of the fine columns without f.
-    block_start, block_end : (fine bins,) the place of each fine bin in ``order``, without f.
-    divisible : (fine bins,) whether the bin has more than one value, without f.
-    n_blocks : about how many blocks a fine column has.
-    f_width : how many bins are reserved for f; 0 if it has no column.
-    """
-
-    features: Float32s
-    codes: Codes
-    first_bin: Ints
-    groups: Ints
-    fine_features: Ints
-    coarse_features: Ints
-    bin_feature: Ints
-    bin_low: Float32s
-    bin_high: Float32s
-    order: Rows
-    values: Float32s
-    block_start: Ints
-    block_end: Ints
-    divisible: Flags
-    n_blocks: int
-    f_width: int
-
-    @property
-    def n_fine(self) -> int:
-        """The number of fine columns without f, which is also the column of f."""
-        return len(self.fine_features)
-
-
-def prepare(X: Floats, *, with_f: bool = True) -> Layout:
-    """Lay out a finite training matrix X (n, d), with a column for f or without."""
+def prepare(X: Floats, *, for_f: bool = True) -> Table:
+    """Lay out a finite training matrix X (n, d), with a column that `with_f` fills or without."""
     n = len(X)
     if n > MAX_ROWS:
         raise ValueError(
             f"engine='exact': takes at most {MAX_ROWS} rows, not {n}; use engine='sklearn'"
         )
     features = as_float32(X.T, "X")
-    n_blocks = int(np.clip(n // 64, 32, 512))
-    kinds = _kinds(features)
-    fine, coarse = kinds.fine, kinds.coarse
-    order, values = kinds.order[: len(fine)], kinds.values[: len(fine)]
+    n_blocks = _n_blocks(n)
+    fine, coarse, binary, order, values = _kinds(features)
     blocks = [_cut_sorted(*column, n_blocks) for column in zip(order, values, strict=True)]
-    f_width = most_blocks(n, n_blocks) if with_f else 0
+    f_columns = [Column.plain(np.zeros(n, np.uint16), most_blocks(n, n_blocks))] if for_f else []
     columns = [
         *(Column.plain(b.bins, len(b.starts) - 1) for b in blocks),
-        *([Column.plain(np.zeros(n, np.uint16), f_width)] if with_f else []),
+        *f_columns,
         *(_coarse_column(features[j], levels) for j, levels in coarse),
-        *(_bundle_column(features, bundle) for bundle in _bundle(features, kinds.binary)),
+        *(_bundle_column(features, bundle) for bundle in _bundle(features, binary)),
     ]
     first_bin = np.cumsum([0, *(len(c.feature) for c in columns)])
     narrow = 2 * first_bin[-1] < 2**16
     codes = np.empty((n, len(columns)), np.uint16 if narrow else np.uint32)
     for k, column in enumerate(columns):
         codes[:, k] = 2 * (first_bin[k] + column.bins)
-    return Layout(
+    n_fine = len(fine) + len(f_columns)
+    return Table(
         features=features,
+        f=np.empty(0, np.float32),
         codes=codes,
         first_bin=first_bin,
         groups=np.append(
             np.flatnonzero(np.diff(first_bin[:-1] // GROUP_BINS, prepend=-1)), len(columns)
         ),
+        n_fine=n_fine,
+        n_numeric=n_fine + len(coarse),
         fine_features=np.array(fine, np.int64),
         coarse_features=np.array([j for j, _ in coarse], np.int64),
         bin_feature=np.concatenate([np.empty(0, np.int64), *(c.feature for c in columns)]),
@@ -173,11 +128,32 @@ def prepare(X: Floats, *, with_f: bool = True) -> Layout:
         bin_high=np.concatenate([np.empty(0, np.float32), *(c.high for c in columns)]),
         order=order,
         values=values,
+        f_order=np.empty(0, np.uint32),
+        f_values=np.empty(0, np.float32),
         block_start=np.array([q for b in blocks for q in b.starts[:-1]], np.int64),
         block_end=np.array([q for b in blocks for q in b.starts[1:]], np.int64),
         divisible=np.array([v for b in blocks for v in b.divisible], np.bool_),
-        n_blocks=n_blocks,
-        f_width=f_width,
+    )
+
+
+def with_f(table: Table, f: Floats) -> Table:
+    """Return a prepared table with the column of a round's f (n,) sorted, cut and coded."""
+    n, column = table.features.shape[1], len(table.fine_features)
+    if f.shape != (n,):
+        raise ValueError(f"f: has shape {f.shape} instead of ({n},)")
+    values, (first, last) = as_float32(f, "f"), table.first_bin[column : column + 2]
+    blocks = cut(values, _n_blocks(n))
+    codes = table.codes.copy()
+    codes[:, column] = 2 * (first + blocks.bins)
+    unused = np.full(last - first - len(blocks.starts) + 1, n)  # empty blocks after all rows
+    return table._replace(
+        codes=codes,
+        f=values,
+        f_order=blocks.order,
+        f_values=blocks.values,
+        block_start=np.concatenate([table.block_start, blocks.starts[:-1], unused]),
+        block_end=np.concatenate([table.block_end, blocks.starts[1:], unused]),
+        divisible=np.concatenate([table.divisible, blocks.divisible, unused < 0]),
     )
 
 
@@ -206,6 +182,11 @@ def most_blocks(n: int, n_blocks: int) -> int:
     return 2 * int(_n_shares(n, *_shares(n, n_blocks))) + 2
 
 
+def _n_blocks(n: int) -> int:
+    """Return about how many blocks a fine column of n rows has."""
+    return int(np.clip(n // 64, 32, 512))
+
+
 def _cut_sorted(order: Rows, values: Float32s, n_blocks: int) -> Blocks:
     return Blocks(order, values, _block_starts(values, *_shares(len(values), n_blocks)))
 
@@ -215,38 +196,33 @@ def _shares(n: int, n_blocks: int) -> tuple[int, float]:
     return max(n // (4 * n_blocks), 1), 4.0 * np.sqrt(n / 2.0) / n_blocks
 
 
-@dataclass(frozen=True)
-class Kinds:
-    """The features that are fine, coarse (with their values) and two-valued, without constant ones.
+def _kinds(
+    features: Float32s,
+) -> tuple[list[int], list[tuple[int, Float32s]], list[int], Rows, Float32s]:
+    """Return the features that are fine, coarse (with their values) and two-valued.
 
-    order, values : (d, n) sorted rows and values of the fine features; later entries are unused.
+    Constant ones are none of these. Also returns the sorted rows and values of the fine ones.
     """
-
-    fine: list[int]
-    coarse: list[tuple[int, Float32s]]
-    binary: list[int]
-    order: Rows
-    values: Float32s
-
-
-def _kinds(features: Float32s) -> Kinds:
-    kinds = Kinds([], [], [], np.empty(features.shape, np.uint32), np.empty_like(features))
+    fine: list[int] = []
+    coarse: list[tuple[int, Float32s]] = []
+    binary: list[int] = []
+    order, values = np.empty(features.shape, np.uint32), np.empty_like(features)
     for j, column in enumerate(features):
         # This is the place of the next fine feature; if this one is not fine, it is overwritten.
-        values = kinds.values[len(kinds.fine)]
-        _sort(column, kinds.order[len(kinds.fine)], values)
-        if values[-1] <= values[0] + FEATURE_THRESHOLD:
+        own = values[len(fine)]
+        _sort(column, order[len(fine)], own)
+        if own[-1] <= own[0] + FEATURE_THRESHOLD:
             continue
-        first = np.concatenate([[True], values[1:] > values[:-1]])
+        first = np.concatenate([[True], own[1:] > own[:-1]])
         n_levels = np.count_nonzero(first)
-        levels = values[first] if n_levels <= COARSE_LIMIT else values[:0]
+        levels = own[first] if n_levels <= COARSE_LIMIT else own[:0]
         if n_levels == 2:
-            kinds.binary.append(j)
+            binary.append(j)
         elif len(levels) > 0 and (levels[1:] > levels[:-1] + FEATURE_THRESHOLD).all():
-            kinds.coarse.append((j, levels))
+            coarse.append((j, levels))
         else:
-            kinds.fine.append(j)
-    return kinds
+            fine.append(j)
+    return fine, coarse, binary, order[: len(fine)], values[: len(fine)]
 
 
 def _coarse_column(values: Float32s, levels: Float32s) -> Column:

@@ -20,9 +20,8 @@ from pipeline.boosting.engines.base import (
     draw_sample,
 )
 from pipeline.boosting.engines.exact import kernel
-from pipeline.boosting.engines.exact.columns import Layout, as_float32, prepare
-from pipeline.boosting.engines.exact.structures import Rules, Scratch, Table
-from pipeline.boosting.engines.exact.tables import with_f
+from pipeline.boosting.engines.exact.columns import as_float32, prepare, with_f
+from pipeline.boosting.engines.exact.structures import Scratch, Table
 from pipeline.boosting.engines.exact.trees import Trees, find_leaves, predict
 from pipeline.boosting.splitmix import GOLDEN_GAMMA
 
@@ -94,28 +93,27 @@ class ExactGrower(Grower):
 class ExactFitter(Fitter, GrowsTrees):
     """A prepared training matrix, to which every round adds its f."""
 
-    layout: Layout
+    prepared: Table
     settings: TreeSettings
     mass: Floats | None = None
 
     @override
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[ExactEnsemble, Floats]:
-        n, mass = self.layout.features.shape[1], self.mass
+        (n_features, n), mass = self.prepared.features.shape, self.mass
         check_finite(residual, n, "residual", LARGEST_RESIDUAL)
         start = float(np.average(residual, weights=mass))
         left = residual - start
-        table = with_f(self.layout, f)
+        table = with_f(self.prepared, f)
         if mass is None and self.settings.subsample == 1.0:
             trees = grow(table, left, self.settings, seed)
         else:
             mass = np.ones(n) if mass is None else mass
             trees = grow_weighted(table, left, mass, self.settings, seed)
-        n_features = len(self.layout.features)
         return ExactEnsemble(trees, n_features, start, self.settings.learning_rate), residual - left
 
     @override
     def grower(self, f: Floats, seed: int) -> ExactGrower:
-        return ExactGrower(with_f(self.layout, f), self.settings, seed)
+        return ExactGrower(with_f(self.prepared, f), self.settings, seed)
 
 
 @dataclass(frozen=True)
@@ -137,10 +135,9 @@ class ExactEngine(Engine):
 
 def grow(table: Table, residual: Floats, settings: TreeSettings, seed: int) -> Trees:
     """Fit trees to residual (n,), which becomes what remains of it."""
-    n_trees, depth, rate = settings.n_trees, settings.max_depth, settings.learning_rate
-    trees = Trees.empty(n_trees, depth)
-    scratch = Scratch.create(table, depth, rules_of(table, settings))
-    kernel.grow_trees(table, residual, trees, rate, np.uint64(seed), scratch)
+    trees = Trees.empty(settings.n_trees, settings.max_depth)
+    scratch = Scratch.create(table, settings)
+    kernel.grow_trees(table, residual, trees, settings.learning_rate, np.uint64(seed), scratch)
     return trees
 
 
@@ -148,9 +145,9 @@ def grow_weighted(
     table: Table, residual: Floats, mass: Floats, settings: TreeSettings, seed: int
 ) -> Trees:
     """Fit trees to rows with masses (n,), each to its own sample of the rows."""
-    n, n_trees, depth = len(residual), settings.n_trees, settings.max_depth
-    trees = Trees.empty(n_trees, depth)
-    scratch = Scratch.create(table, depth, rules_of(table, settings), weighted=True)
+    n, n_trees, rate = len(residual), settings.n_trees, settings.learning_rate
+    trees = Trees.empty(n_trees, settings.max_depth)
+    scratch = Scratch.create(table, settings, weighted=True)
     seeds = np.uint64(seed) + GOLDEN_GAMMA * np.arange(1, n_trees + 1, dtype=np.uint64)
     at_once = max(1, SAMPLES_BYTES // n)
     for first in range(0, n_trees, at_once):
@@ -160,17 +157,9 @@ def grow_weighted(
             which = range(n_trees)[some]
             samples = np.stack([draw_sample(seed, t, n, settings.subsample) for t in which])
         kernel.grow_weighted(
-            table, residual, mass, samples, trees.some(some), settings.learning_rate, seeds[some],
-            scratch,
-        )  # fmt: skip
+            table, residual, mass, samples, trees.some(some), rate, seeds[some], scratch
+        )
     return trees
-
-
-def rules_of(table: Table, settings: TreeSettings) -> Rules:
-    """Return the rules of splits of a table that the settings describe."""
-    n_features = len(table.features) + (len(table.f) > 0)
-    n_tried = max(1, int(settings.max_features * n_features))
-    return Rules(float(settings.min_samples_leaf), n_tried)
 
 
 def relative(weights: Floats) -> Floats:

@@ -19,10 +19,8 @@ from pipeline.boosting.engines.exact.engine import (
     check_depth,
     check_finite,
     relative,
-    rules_of,
 )
 from pipeline.boosting.engines.exact.structures import Scratch
-from pipeline.boosting.engines.exact.tables import without_f
 from pipeline.boosting.engines.exact.trees import Trees, predict
 
 Draws = NDArray[np.uint8]
@@ -78,25 +76,24 @@ def grow_forest(
     was drawn, times its weight (n,).
     """
     check_depth(max_depth)
-    table = without_f(prepare(X, with_f=False))
+    table = prepare(X, for_f=False)
     n = table.features.shape[1]
     check_finite(y, n, "y", LARGEST_RESIDUAL)
     mass = None if weights is None else relative(weights)
     mean = float(np.average(y, weights=mass))
     centred = y - mean
-    trees = Trees.empty(len(random_states), max_depth)
+    trees, settings = Trees.empty(len(random_states), max_depth), TreeSettings(max_depth=max_depth)
     at_once = max(1, min(SAMPLES_BYTES // max(n, 1), -(-len(random_states) // n_threads)))
 
     def grow(first: int) -> None:
         some = slice(first, first + at_once)
         states = random_states[some]
         draws, seeds = bootstrap(states, n), np.array(states, np.uint64)
-        rules = rules_of(table, TreeSettings())
         if mass is None:
-            scratch = Scratch.create(table, max_depth, rules, drawn=True)
+            scratch = Scratch.create(table, settings, drawn=True)
             kernel.grow_forest(table, centred, draws, trees.some(some), seeds, scratch)
         else:
-            scratch = Scratch.create(table, max_depth, rules, weighted=True)
+            scratch = Scratch.create(table, settings, weighted=True)
             kernel.grow_weighted(
                 table, centred.copy(), mass, draws, trees.some(some), 0.0, seeds, scratch
             )

@@ -69,13 +69,12 @@ def nearly(gain):
 
 
 @njit(**INNER)
-def border_gains(table, sums, terms, rules, tried, gains, column_gain, masses):
+def border_gains(table, sums, terms, least, tried, some, gains, column_gain, masses):
     """Fill ``column_gain`` with the best gain at a border of each column; return the best of all.
 
-    It is −1 for columns that cannot have the best. Groups of columns are tested at once, so that
-    small columns cost little.
+    It is −1 for columns that cannot have the best. ``some`` : not all features are ``tried``.
+    Groups of columns are tested at once, so that small columns cost little.
     """
-    least, some = rules.min_leaf, rules.n_tried < tried.shape[0]
     first_bin, groups, known = table.first_bin, table.groups, -1.0
     for group in range(groups.shape[0] - 1):
         columns = range(groups[group], groups[group + 1])

@@ -50,23 +50,22 @@ PURE = np.finfo(np.float64).eps
 def best_split(table, residual, scratch, sums, packing, node):
     """Return the split of largest gain; ties between features are broken at random."""
     best = Candidate(-1.0, -1, 0, -1, -1, 0, 0.0, 0.0)
-    if node.end - node.start < 2 or node.n < 2.0 * scratch.rules.min_leaf:
+    if node.end - node.start < 2 or node.n < 2.0 * scratch.min_leaf:
         return _complete_split(table, scratch.label, sums, packing.unit, node, best)
     unit, gain = packing.unit, scratch.gain
     first_bin, n_fine, n_numeric = table.first_bin, table.n_fine, table.n_numeric
     node_hash = mix(scratch.random[0] + GOLDEN_GAMMA * np.uint64(node.label + 1))
-    rules, tried, masses = scratch.rules, scratch.tried, scratch.masses
-    some = rules.n_tried < tried.shape[0]
+    least, tried, masses = scratch.min_leaf, scratch.tried, scratch.masses
+    some = scratch.n_tried < tried.shape[0]
     if some:
-        _draw_features(tried, scratch.shuffled, rules.n_tried, node_hash)
+        _draw_features(tried, scratch.shuffled, scratch.n_tried, node_hash)
     terms = node_terms(node, packing)
-    known = border_gains(table, sums, terms, rules, tried, gain, scratch.column_gain, masses)
+    of_columns = scratch.column_gain
+    known = border_gains(table, sums, terms, least, tried, some, gain, of_columns, masses)
     enough = nearly(known)
-    block_margins(
-        first_bin, table.divisible, sums, terms, enough, scratch.margin, rules.min_leaf, masses
-    )
-    for c in range(scratch.column_gain.shape[0]):
-        largest, enough = scratch.column_gain[c], nearly(max(known, best.gain))
+    block_margins(first_bin, table.divisible, sums, terms, enough, scratch.margin, least, masses)
+    for c in range(of_columns.shape[0]):
+        largest, enough = of_columns[c], nearly(max(known, best.gain))
         if c < n_fine:
             if some and not is_tried(table, tried, c):
                 continue
@@ -160,7 +159,7 @@ def _scan_block(table, residual, scratch, sums, unit, node, column, j, best):
     left_sum = sums[2 * j - 2] if inner else 0.0
     count = bin_count(sums, j - 1, unit) if inner else 0
     mass = bin_mass(sums, j - 1, count, scratch.masses) if inner else 0.0
-    legal = least_product(node.n, scratch.rules.min_leaf)
+    legal = least_product(node.n, scratch.min_leaf)
     found, large = np.uint64(0), label.shape[0] > CACHED_ROWS
     for q in range(np.uint64(table.block_start[j]), np.uint64(table.block_end[j])):
         places[found] = q

@@ -23,6 +23,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pipeline.boosting import caching
+from pipeline.boosting.engines.base import TreeSettings
 from pipeline.boosting.engines.exact.intrinsics import prefetch
 
 ENTRY: dict[str, Any] = caching.ENTRY | {"error_model": "numpy"}
@@ -40,15 +41,31 @@ ONE, TWO = np.uint64(1), np.uint64(2)
 
 
 class Table(NamedTuple):
-    """A `columns.Layout` with the column of a round's f, as flat arrays for compiled code."""
+    """A training matrix as `columns` lays it out; nothing in it changes.
+
+    features : (d, n) the values, one row per feature.  f : (n,), or empty.
+    codes : (n, w) twice the bin of a row in each column (twice, because there are two numbers per
+        bin).
+    first_bin : (w + 1,) the first bin of each column.
+    groups : (g + 1,) the first column of each group of columns, and w at the end.
+    n_fine : the number of fine columns, including f's if it has one.  n_numeric : that of fine and
+        coarse columns.
+    fine_features, coarse_features : the feature behind each such column, without f.
+    bin_feature, bin_low, bin_high : of a bundle's bin, its feature and its two values; of a coarse
+        column's bin, its value in ``bin_low``.
+    order, values : (columns, n) sorted rows and values of the fine columns without f.
+    f_order, f_values : the same of f, (n,).
+    block_start, block_end : (fine bins,) the place of each fine bin in the sorted rows.
+    divisible : (fine bins,) whether the bin has more than one value.
+    """
 
     features: NDArray[np.float32]
     f: NDArray[np.float32]
     codes: NDArray[np.uint16] | NDArray[np.uint32]
     first_bin: NDArray[np.int64]
-    groups: NDArray[np.int64]  # the first column of each group of columns; last, their number
-    n_fine: int  # fine columns, including f if there is one
-    n_numeric: int  # fine and coarse columns
+    groups: NDArray[np.int64]
+    n_fine: int
+    n_numeric: int
     fine_features: NDArray[np.int64]
     coarse_features: NDArray[np.int64]
     bin_feature: NDArray[np.int64]
@@ -60,18 +77,7 @@ class Table(NamedTuple):
     f_values: NDArray[np.float32]
     block_start: NDArray[np.int64]
     block_end: NDArray[np.int64]
-    divisible: NDArray[np.bool_]  # whether a fine bin has more than one value
-
-
-class Rules(NamedTuple):
-    """The rules of splits.
-
-    min_leaf : the smallest number of rows on each side.  n_tried : the number of features that a
-    node tries; they are drawn for each node.
-    """
-
-    min_leaf: float
-    n_tried: int
+    divisible: NDArray[np.bool_]
 
 
 class Split(NamedTuple):
@@ -150,7 +156,8 @@ class Scratch(NamedTuple):
     draws: NDArray[np.uint8] | None  # how often each row was drawn; None: every row once
     mass: NDArray[np.float64] | None  # of each row; None: all 1
     masses: int | None  # where the masses of bins begin in an array of sums
-    rules: Rules
+    min_leaf: float  # the smallest number of rows on each side of a split
+    n_tried: int  # how many features a node tries; they are drawn for each node
     tried: NDArray[np.bool_]  # whether the node tries each feature
     shuffled: NDArray[np.int64]  # all features, in the order in which they were last drawn
     places: NDArray[np.uint32]  # of a node's rows in a block
@@ -171,9 +178,10 @@ class Scratch(NamedTuple):
 
     @classmethod
     def create(
-        cls, table: Table, depth: int, rules: Rules, *, drawn: bool = False, weighted: bool = False
+        cls, table: Table, settings: TreeSettings, *, drawn: bool = False, weighted: bool = False
     ) -> Scratch:
         """Allocate the working memory of a fit, of rows that are ``drawn`` or ``weighted``."""
+        depth = settings.max_depth
         n, n_bins, n_fine_bins = len(table.codes), int(table.first_bin[-1]), len(table.block_start)
         n_sums = 3 * n_bins if weighted else 2 * n_bins
         n_features = len(table.features) + (len(table.f) > 0)
@@ -184,7 +192,8 @@ class Scratch(NamedTuple):
             draws=np.empty(n, np.uint8) if drawn else None,
             mass=np.empty(n) if weighted else None,
             masses=2 * n_bins if weighted else None,
-            rules=rules,
+            min_leaf=float(settings.min_samples_leaf),
+            n_tried=max(1, int(settings.max_features * n_features)),
             tried=np.ones(n_features, np.bool_),
             shuffled=np.arange(n_features),
             places=np.empty(n + 1, np.uint32),
