@@ -23,11 +23,11 @@ ROUNDING = 1e-6  # by which probabilities that are passed may lie outside of [0,
 
 
 class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosting):  # type: ignore[misc]
-    """Algorithm 1 for two classes with the log-loss, as a correction of a classifier.
+    """Multicalibration boosting for two classes with the log-loss, as a correction of a classifier.
 
-    f is a logit. Each round fits an ensemble of trees to the log-loss on the features (x, f_t) from
-    the offset f_t and moves to f_{t+1} = w_t (f_t + η h_t). How many rounds are kept is decided on
-    rows that they were not fitted to; it may be none.
+    f is a logit. Each round fits an ensemble of trees to the log-loss on the features (x, f) from
+    the offset f_t and moves to f_{t+1} = w_t (f_t + η h_t), as `MulticalibrationBoostingRegressor`
+    does for the squared loss.
 
     Parameters and attributes are those of `MulticalibrationBoostingRegressor`, but
 
