@@ -20,11 +20,13 @@ KEYS = {
     "oracle": (180, "ac1786e0f3555b35"),
     "oracle_rows": (24, "8a7f2d4a194bf5b8"),
     "oracle_capacity": (324, "cd36e1935cc4292a"),
-    "practice": (17640, "65fddfddf1901a52"),
-    "practice_settings": (1600, "de5cd95c8f88d638"),
-    "practice_defaults": (1600, "a2f03b4ce41bf38b"),
-    "practice_tuned": (693, "598c8dacb6c6b3ee"),
-    "practice_smoke": (756, "200333776ca98e70"),
+    "practice": (22540, "61a36929929669ed"),
+    "practice_defaults": (1024, "335f23b21263e1f0"),
+    "practice_external": (1000, "aec1ebb714cd1d77"),
+    "practice_tuned": (756, "ba98debfb33dce30"),
+    "practice_smoke": (966, "1f1e1cecb5585cee"),
+    "feedback": (448, "3c9b19ded0cbdd2f"),
+    "feedback_paper": (112, "0a2f0412132414f3"),
 }
 
 
