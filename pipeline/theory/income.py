@@ -11,6 +11,7 @@ from sklearn.model_selection import train_test_split
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.audit import Auditor, error_of
 from pipeline.boosting.classifier import MulticalibrationBoostingClassifier
+from pipeline.boosting.estimator import PAPER
 from pipeline.boosting.logloss import mean_log_loss, sigmoid
 from pipeline.config.schema import Config
 from pipeline.datasets.design import encode
@@ -43,18 +44,17 @@ def _rounds(
 ) -> Iterator[dict[str, Any]]:
     boosting, audit = config.boosting, config.audit
     strategy = config.strategy
-    model = MulticalibrationBoostingClassifier(
-        boosting.rounds,
-        eta=boosting.eta,
-        min_samples_leaf=1,
-        rescaling=rescaling_of(strategy),
-        n_trees=boosting.trees,
-        max_depth=boosting.max_depth,
-        learning_rate=boosting.learning_rate,
-        early_stopping=False,
-        engine=config.engine.name,
-        random_state=config.seed,
-    ).fit(X_train, y_train)
+    own = {
+        "n_rounds": boosting.rounds,
+        "eta": boosting.eta,
+        "rescaling": rescaling_of(strategy),
+        "n_trees": boosting.trees,
+        "max_depth": boosting.max_depth,
+        "learning_rate": boosting.learning_rate,
+        "engine": config.engine.name,
+        "random_state": config.seed,
+    }
+    model = MulticalibrationBoostingClassifier(**(PAPER | own)).fit(X_train, y_train)
     sides = {"train": (X_train, y_train), "test": (X_test, y_test)}
     stages = {side: list(model.staged_decision_function(X)) for side, (X, _) in sides.items()}
     seed = audit_seed(NAME, config.seed)

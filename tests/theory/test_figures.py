@@ -42,7 +42,7 @@ def test_parts_of_the_error_bound_follow_from_stored_curves():
     gap = np.concatenate([[np.nan], model.gaps_])
     move, oracle = error_parts(model.losses_, gap, 60, 0.5)
     f = model.init_.predict(X)
-    for t, step in enumerate(model.steps_):
+    for t, step in enumerate(model.trajectories_[0].rounds):
         h = step.ensemble.predict(X, f)
         assert move[t] == pytest.approx(np.linalg.norm(h) / np.sqrt(60))
         assert oracle[t] == pytest.approx(np.linalg.norm(y - f - h) / np.sqrt(60), rel=1e-6)

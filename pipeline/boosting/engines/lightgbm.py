@@ -43,14 +43,18 @@ LOG_LOSS = {"objective": "binary", "boost_from_average": False, "min_sum_hessian
 
 @dataclass(frozen=True)
 class LightgbmEnsemble(Ensemble):
-    """A fitted booster over (f, x), and a constant that is added to it."""
+    """A fitted booster over (f, x), and a constant that is added to it.
+
+    logits : it was fitted to the log-loss, and is asked for logits instead of probabilities.
+    """
 
     booster: Any
     constant: float = 0.0
+    logits: bool = False
 
     @override
     def predict(self, X: Floats, f: Floats) -> Floats:
-        h = np.concatenate([self.booster.predict(Z, raw_score=True) for Z in _blocks(X, f)])
+        h = np.concatenate([self.booster.predict(Z, raw_score=self.logits) for Z in _blocks(X, f)])
         h += self.constant
         return h
 
@@ -82,7 +86,7 @@ class LightgbmFitter(Fitter, FitsLogLoss):
     ) -> tuple[LightgbmEnsemble, Floats]:
         booster = lightgbm_package().train(parameters, data, self.settings.n_trees)
         booster.free_dataset()
-        ensemble = LightgbmEnsemble(booster)
+        ensemble = LightgbmEnsemble(booster, logits=parameters["objective"] == "binary")
         return ensemble, ensemble.predict(self.X, feature)
 
     @override

@@ -54,7 +54,7 @@ def test_run_equals_the_estimator_and_a_direct_audit(strategy, paper_split):
     X_train, y_train, X_test, y_test = paper_split("german", 5)
     parameters = PAPER | {"n_rounds": 3, "n_trees": 10, "random_state": 5}
     model = MulticalibrationBoostingRegressor(
-        rescaling=strategy, engine=config.engine.name, **parameters
+        rescaling=strategy, **(parameters | {"engine": config.engine.name})
     ).fit(X_train, y_train)
     np.testing.assert_allclose(rounds["mse_train"], model.losses_, rtol=1e-12)
     np.testing.assert_allclose(rounds["gap"][1:], model.gaps_, rtol=1e-12)
