@@ -6,6 +6,7 @@ under ``@tries(id)``, the function that tries each statement; the words are in s
 
 # In the paper's order, which is the order of the findings.
 from pipeline.theory.findings import unit, error, linear, relaxed, adaptive, hybrid, certificate  # noqa: F401, I001
+from pipeline.theory.findings import feedback  # noqa: F401
 from pipeline.theory.statements import Level
 from pipeline.theory.verdicts import REGISTRY, record
 
