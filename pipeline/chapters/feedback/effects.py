@@ -113,7 +113,7 @@ def draw(runs: pd.DataFrame) -> Figure:
 
 
 @judge(
-    "F1",
+    "B1",
     text="In sample, the feature f_t of the paper's algorithm makes held-out predictions worse "
     "than f_t out of fold, f_0 or no feature do.",
 )
@@ -138,7 +138,7 @@ def _harm(runs: pd.DataFrame) -> Ruling:
     )
 
 
-@judge("F2", text="On the rows that are fitted to, the same feature makes the loss fall furthest.")
+@judge("B2", text="On the rows that are fitted to, the same feature makes the loss fall furthest.")
 def _training(runs: pd.DataFrame) -> Ruling:
     means = summary(runs)["loss_train"]
     often = int(runs["every"].min())
@@ -156,7 +156,7 @@ def _training(runs: pd.DataFrame) -> Ruling:
 
 
 @judge(
-    "F3",
+    "B3",
     text="The more often the feature is renewed in sample, the larger the harm; out of fold, "
     "renewing it does none.",
 )
@@ -177,7 +177,7 @@ def _renewal(runs: pd.DataFrame) -> Ruling:
     )
 
 
-@judge("F4", text="Held-out multicalibration does not need the feedback.")
+@judge("B4", text="Held-out multicalibration does not need the feedback.")
 def _multicalibration(runs: pd.DataFrame) -> Ruling:
     means = summary(runs)
     often = int(runs["every"].min())
