@@ -31,8 +31,11 @@ def main() -> None:
         for line in filter(None, (found.explanation, found.details["remark"], found.measured)):
             print(f"  {line}")
         tried: Tried = found.details["tried"]
-        if len(tried.regimes) > 1:
-            print("\n".join(f"  {usage}" for usage in tried.regimes))
+        for r in tried.regimes if len(tried.regimes) > 1 else ():
+            line = f"  {r['regime']}: {r['hold']} of {r['checks']} hold"
+            if r["most"] is not None:
+                line += f", of the bound {r['median']:.2g} in the median, {r['most']:.2g} at most"
+            print(line)
         # Those that fail come first: they are what a reader asks for.
         for check in sorted(tried.stated, key=lambda c: c.holds)[:SHOWN]:
             print(f"  measured {check.measured:.3e} bound {check.bound:.3e}")

@@ -23,6 +23,8 @@ from pipeline.boosting.arrays import Floats
 from pipeline.theory.instances import SMOOTH
 from pipeline.theory.study import Study
 
+# The colour, matplotlib's format and the label of each series.
+Lines = Mapping[str, tuple[str, str, str | None]]
 PAPER, SHARPER = (ORANGE, "--", "paper"), (GREEN, "-.", "sharper (T4)")
 
 
@@ -116,12 +118,12 @@ def contraction(smooth: pd.DataFrame, hard: pd.DataFrame) -> Figure:
 
 def noise(curves: pd.DataFrame) -> Figure:
     """Smallest gap over ε."""
-    figure, (axes,) = _panels(1, 5, 3.2)
-    lines = {"bound": (ORANGE, "--", "bound"), "floor": ("black", ":", "floor 2η√ε")}
-    _loglog(axes, curves, lines | {"measured": (BLUE, "o-", "measured")})
-    axes.set(xlabel="ε", ylabel="smallest gap of 200 rounds")
-    axes.legend(frameon=False)
-    return figure
+    lines = {
+        "bound": (ORANGE, "--", "bound"),
+        "floor": ("black", ":", "floor 2η√ε"),
+        "measured": (BLUE, "o-", "measured"),
+    }
+    return _panel(curves, lines, xlabel="ε", ylabel="smallest gap of 200 rounds")
 
 
 def weights(curves: pd.DataFrame) -> Figure:
@@ -135,16 +137,12 @@ def weights(curves: pd.DataFrame) -> Figure:
 
 def quadratic(curves: pd.DataFrame) -> Figure:
     """‖r₁‖/‖r₀‖ over ε."""
-    figure, (axes,) = _panels(1, 5, 3.2)
     lines = {
         "fixed": (RED, "-", "one learner, fixed"),
         "radial": (ORANGE, "-.", "radial functions of f"),
         "quadratic": (GREEN, "--", "learners span y's complement"),
     }
-    _loglog(axes, curves, lines)
-    axes.set(xlabel="‖r₀‖ = ε", ylabel="‖r₁‖ / ‖r₀‖")
-    axes.legend(frameon=False)
-    return figure
+    return _panel(curves, lines, xlabel="‖r₀‖ = ε", ylabel="‖r₁‖ / ‖r₀‖")
 
 
 def error_parts(mse: Floats, gap: Floats, n: int, eta: float) -> tuple[Floats, Floats]:
@@ -226,6 +224,15 @@ def _panels(n: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
     return figure, list(figure.subplots(1, n, squeeze=False)[0])
 
 
+def _panel(curves: pd.DataFrame, lines: Lines, **labels: str) -> Figure:
+    """A figure of one panel with a legend."""
+    figure, (axes,) = _panels(1, 5, 3.2)
+    _loglog(axes, curves, lines)
+    axes.set(**labels)
+    axes.legend(frameon=False)
+    return figure
+
+
 def _dataset_panels(
     names: Iterable[str], titles: Mapping[str, str]
 ) -> tuple[Figure, dict[str, Axes]]:
@@ -243,12 +250,7 @@ def _points(curves: pd.DataFrame, series: str, panel: str = "") -> tuple[Floats,
     return some["x"].to_numpy(np.float64), some["y"].to_numpy(np.float64)
 
 
-def _loglog(
-    axes: Axes,
-    curves: pd.DataFrame,
-    lines: Mapping[str, tuple[str, str, str | None]],
-    panel: str = "",
-) -> None:
-    """Draw series of one figure; ``lines`` has their colours, matplotlib's formats and labels."""
+def _loglog(axes: Axes, curves: pd.DataFrame, lines: Lines, panel: str = "") -> None:
+    """Draw series of one figure."""
     for series, (colour, line, label) in lines.items():
         axes.loglog(*_points(curves, series, panel), line, color=colour, label=label)

@@ -113,7 +113,9 @@ def conduct(plan: Plan, n: int = N_INSTANCES) -> Study:
     gbdt: list[dict[str, Any]] = []
     for configs in of_dataset.values():
         log.info("theory: rows of %s ...", configs[0].dataset.display)
-        ground = _ground(plan, configs[0])
+        task = Task(KIND, tuple(configs), plan.library.sha256(configs[0].dataset))
+        initial = plan.store.load_initial(task.dataset, task.seed, task.initial_key)
+        ground = CommonGround(configs[0], plan.library.design(configs[0].dataset), initial)
         instances = real_instances(ground.split.X_train, ground.split.y_train)
         real += instances
         of_strategy = {config.strategy.label: config for config in configs}
@@ -174,10 +176,3 @@ def gbdt_rounds(config: Config, ground: CommonGround) -> Iterator[dict[str, Any]
             "range": np.ptp(np.concatenate([y, y_test])),
         }
         f, f_test = step.f, after
-
-
-def _ground(plan: Plan, config: Config) -> CommonGround:
-    """A dataset's split at the config's seed; f_0 from the store where it is there."""
-    task = Task(KIND, (config,), plan.library.sha256(config.dataset))
-    initial = plan.store.load_initial(task.dataset, task.seed, task.initial_key)
-    return CommonGround(config, plan.library.design(config.dataset), initial)

@@ -8,7 +8,7 @@ form may have been checked beside it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,32 +24,19 @@ RULE = (
 )
 
 
-@dataclass(frozen=True)
-class Usage:
+def usage(regime: str, checks: Sequence[Check]) -> dict[str, Any]:
     """How many checks of a regime hold, and which share of their bounds is used.
 
     median, most : None where no check has a share, as of identities and of bounds that are zero.
     """
-
-    regime: str
-    checks: int
-    hold: int
-    median: float | None
-    most: float | None
-
-    @classmethod
-    def of(cls, regime: str, checks: Sequence[Check]) -> Usage:
-        """The usage of one regime's checks."""
-        ratios = [c.ratio for c in checks if c.bound > ROUNDING and np.isfinite(c.ratio)]
-        shares = (float(np.median(ratios)), float(max(ratios))) if ratios else (None, None)
-        return cls(regime, len(checks), sum(c.holds for c in checks), *shares)
-
-    def __str__(self) -> str:
-        """For a terminal."""
-        text = f"{self.regime}: {self.hold} of {self.checks} hold"
-        if self.most is None:
-            return text
-        return f"{text}, of the bound {self.median:.2g} in the median, {self.most:.2g} at most"
+    ratios = [c.ratio for c in checks if c.bound > ROUNDING and np.isfinite(c.ratio)]
+    return {
+        "regime": regime,
+        "checks": len(checks),
+        "hold": sum(c.holds for c in checks),
+        "median": float(np.median(ratios)) if ratios else None,
+        "most": float(max(ratios)) if ratios else None,
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,18 +65,18 @@ class Tried:
         return "fails as stated"
 
     @property
-    def regimes(self) -> list[Usage]:
-        """The usage of the stated checks by regime, in the order in which regimes first occur."""
+    def regimes(self) -> list[dict[str, Any]]:
+        """The `usage` of the stated checks by regime, in the order in which regimes first occur."""
         names = dict.fromkeys(c.regime for c in self.stated)
-        return [Usage.of(name, [c for c in self.stated if c.regime == name]) for name in names]
+        return [usage(name, [c for c in self.stated if c.regime == name]) for name in names]
 
     def evidence(self, *, limit: bool) -> str:
         """How many checks hold and, unless of a ``limit``, the largest share of a bound used."""
-        total = Usage.of("", self.stated)
-        text = f"{total.hold} of {total.checks} checks hold"
+        total = usage("", self.stated)
+        text = f"{total['hold']} of {total['checks']} checks hold"
         text += f" in {len(self.regimes)} regimes" if len(self.regimes) > 1 else ""
-        if total.hold == total.checks and total.most is not None and not limit:
-            text += f"; at most {total.most:.2g} of the bound is used"
+        if total["hold"] == total["checks"] and total["most"] is not None and not limit:
+            text += f"; at most {total['most']:.2g} of the bound is used"
         for name, checks in (("narrower", self.narrower), ("corrected", self.corrected)):
             if checks:
                 text += f"; {name} form: {sum(c.holds for c in checks)} of {len(checks)}"
@@ -98,9 +85,8 @@ class Tried:
 
 def ruling(statement: Statement, tried: Tried) -> Ruling:
     """What follows for a statement; the checks themselves are kept under ``tried``."""
-    regimes = [asdict(usage) for usage in tried.regimes]
-    if statement.limit:  # its bounds are tolerances, of which no share is used
-        regimes = [usage | {"median": None, "most": None} for usage in regimes]
+    # Of a limit, the bounds are tolerances, of which no share is used.
+    unused = {"median": None, "most": None} if statement.limit else {}
     words = {name: getattr(statement, name) for name in ("level", "where", "correction", "remark")}
     return Ruling(
         measured=tried.measured,
@@ -111,7 +97,7 @@ def ruling(statement: Statement, tried: Tried) -> Ruling:
         | {
             "ours": statement.level == "ours",
             "evidence": tried.evidence(limit=statement.limit),
-            "regimes": regimes,
+            "regimes": [regime | unused for regime in tried.regimes],
             "tried": tried,
         },
     )
