@@ -73,7 +73,7 @@ feedback: setup ## chapter: does it help to feed predictions back to the trees? 
 	@$(call install,-e '.[lightgbm]')
 	$(call chapter,feedback feedback_paper)
 
-practice: setup ## chapter: is correcting a model worth it? 23 methods, 7 situations (two hours)
+practice: setup ## chapter: is correcting a model worth it? 23 methods, 7 situations (an hour)
 	@$(call install,-e '.[lightgbm$(COMMA)peers]')
 	$(call chapter,practice)
 

@@ -10,7 +10,11 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pipeline.boosting import ExactRandomForestRegressor, MulticalibrationBoostingRegressor
+from pipeline.boosting import (
+    PAPER,
+    ExactRandomForestRegressor,
+    MulticalibrationBoostingRegressor,
+)
 from pipeline.boosting.engines.exact.forest import bootstrap, grow_forest
 
 SD = 1e-9
@@ -172,9 +176,8 @@ def test_a_model_starts_from_the_forest_of_its_engine(paper_split):
         ("exact", ExactRandomForestRegressor(100, random_state=4)),
         ("sklearn", RandomForestRegressor(100, max_depth=5, random_state=4)),
     ):
-        model = MulticalibrationBoostingRegressor(
-            0, engine=engine, early_stopping=False, random_state=4
-        ).fit(X, y)
+        settings = PAPER | {"n_rounds": 0, "engine": engine, "random_state": 4}
+        model = MulticalibrationBoostingRegressor(**settings).fit(X, y)
         np.testing.assert_array_equal(model.predict(X), forest.fit(X, y).predict(X))
 
 
