@@ -26,9 +26,8 @@ ROUNDING = 1e-12  # relative rises of a loss below this are rounding
 
 @dataclass(frozen=True)
 class LineFit:
-    """log(gap) ≈ intercept + slope · round, over rounds from ``start`` on."""
+    """log(gap) ≈ intercept + slope · round, over the rounds of a tail."""
 
-    start: int
     slope: float
     intercept: float
     r2: float
@@ -131,10 +130,10 @@ def fit_tail(gaps: Floats, start: int) -> LineFit:
     """Least squares on the log of a gap curve (T + 1,), from ``start`` on; see `tail_r2`."""
     r2 = float(tail_r2(gaps[None], start)[0])
     if np.isnan(r2):
-        return LineFit(start, np.nan, np.nan, np.nan)
+        return LineFit(np.nan, np.nan, np.nan)
     t = np.arange(start, len(gaps))[gaps[start:] > 0]
     slope, intercept = np.polyfit(t, np.log(gaps[t]), 1)
-    return LineFit(start, float(slope), float(intercept), r2)
+    return LineFit(float(slope), float(intercept), r2)
 
 
 def rounded_r2(r2: float) -> str:

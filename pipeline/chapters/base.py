@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
+import yaml
 from matplotlib.figure import Figure
+from PIL import Image
 
 from pipeline import files
 from pipeline.analysis.evidence import Evidence
 from pipeline.analysis.scope import Scope
 from pipeline.analysis.style import save, styled
 from pipeline.judgement import Judgement
-from pipeline.report.picture import Picture
 from pipeline.report.render import CHAPTERS
 from pipeline.runs.plan import Plan
+
+SHOWN = 0.46  # of the pixels of a figure: five datasets fill the page
 
 
 @dataclass(frozen=True)
@@ -43,13 +48,13 @@ class Context:
 class Section:
     """A chapter of one page.
 
-    content : what its template calls ``chapter``.  judgements : what it judges.  figures : what it
-    draws.  title : its heading, if it is not the chapter's.
+    content : what its template calls ``chapter``.  judgements : what it judges.  figures : the
+    pictures of what it draws.  title : its heading, if it is not the chapter's.
     """
 
     content: Mapping[str, Any] = field(default_factory=dict)
     judgements: Sequence[Judgement] = ()
-    figures: Sequence[Picture] = ()
+    figures: Sequence[Mapping[str, Any]] = ()
     title: str | None = None
 
 
@@ -80,15 +85,45 @@ class Chapter(ABC):
     def section(self, context: Context) -> Section | None:
         """The chapter on a page; None where there is nothing to show."""
 
-    def picture(self, drawn: Path, **options: Any) -> Picture:
-        """A figure with its words from the chapter's own captions."""
-        return Picture.of(drawn, CHAPTERS / self.name / "captions.yaml", **options)
+    def picture(
+        self, drawn: Path, *, again: str = "", linked: bool = False, **values: Any
+    ) -> dict[str, Any]:
+        """What templates show of a figure (a PNG), with its words from the chapter's captions.
 
-    def draw(self, make: Callable[[], Figure], folder: Path, name: str, **options: Any) -> Picture:
-        """Draw a figure, write it below ``folder``, and give it as a picture."""
+        again : the command that draws it alone.  linked : whether the page links to its other
+        files.  values : what the words mention.
+        """
+        words = dict(_captions(CHAPTERS / self.name / "captions.yaml")[drawn.stem])
+        for key, value in values.items():
+            words["text"] = words["text"].replace(f"{{{key}}}", str(value))
+        folder, name = drawn.parent.name, drawn.stem
+        kinds = {"PDF": "pdf", "data": "csv"} if linked else {}
+        with Image.open(drawn) as image:
+            width = round(image.width * SHOWN)
+        return {
+            "name": name,
+            "png": base64.b64encode(drawn.read_bytes()).decode(),
+            "width": width,  # the most pixels it is shown with, so that letters keep their size
+            "wide": True,  # whether it needs the page's whole width
+            "paper": None,  # which figure of the paper it is, if one
+            "links": [(what, f"{folder}/{name}.{kind}") for what, kind in kinds.items()],
+            "again": again,
+            **words,
+        }
+
+    def draw(
+        self, make: Callable[[], Figure], folder: Path, name: str, **options: Any
+    ) -> dict[str, Any]:
+        """Draw a figure, write it below ``folder``, and give it as a `picture`."""
         with styled():
             save(make(), folder, name)
         return self.picture(folder / f"{name}.png", **options)
+
+
+@cache
+def _captions(file: Path) -> Mapping[str, Mapping[str, Any]]:
+    """Title, text and the like by the figure's name."""
+    return yaml.safe_load(file.read_text(encoding="utf-8"))
 
 
 def write_table(path: Path, table: pd.DataFrame, **options: Any) -> None:

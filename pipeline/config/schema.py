@@ -228,13 +228,9 @@ class Custom(Section):
     arguments: dict[str, Any] = says("what a strategy of your own is made with, such as {scale:2}")
 
     @model_validator(mode="after")
-    def _arguments_can_be_written_down(self) -> Custom:
+    def _can_be_written_down_and_told_apart(self) -> Custom:
         if "Infinity" in json.dumps(self.arguments) or "NaN" in json.dumps(self.arguments):
             raise ValueError(f"strategy.arguments={self.arguments}: must be finite")
-        return self
-
-    @model_validator(mode="after")
-    def _is_told_apart(self) -> Custom:
         if self.label in NAMED:
             raise ValueError(
                 f"strategy.name={self.label}: is the name of one of the paper's strategies; "

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -23,7 +22,6 @@ from bokeh.resources import Resources
 from markupsafe import Markup
 
 from pipeline.analysis.curves import SQUARE, Runs
-from pipeline.analysis.style import Look
 
 MEASURES = {
     "mce_test": "test MCE",
@@ -49,33 +47,19 @@ MARKERS = {
 DASHES = {"-": "solid", "--": "dashed", "-.": "dashdot", ":": "dotted"}
 
 
-@dataclass(frozen=True)
-class Charts:
-    """All that the page needs for its curves.
+def make_charts(runs: Runs, prefix: str = "") -> dict[str, Any]:
+    """The curves of all datasets; with a ``prefix`` to their names, several may share a page.
 
-    data : by dataset, measure and strategy the mean and the ends of a band of one standard
-    deviation.  items : Bokeh's documents by dataset.
+    json : for a script element (no ``</script>`` can end it early): by dataset, measure and
+    strategy the mean and the ends of a band of one standard deviation; Bokeh's documents.
     """
-
-    measures: Mapping[str, str]
-    strategies: Mapping[str, Look]
-    data: Mapping[str, Any]
-    items: Mapping[str, Any]
-
-    @property
-    def json(self) -> Markup:
-        """For a script element: no ``</script>`` can end it early."""
-        parts = {"data": self.data, "items": self.items, "signed": list(SIGNED)}
-        return Markup(json.dumps(parts).replace("<", "\\u003c"))
-
-
-def make_charts(runs: Runs, prefix: str = "") -> Charts:
-    """The curves of all datasets; with a ``prefix`` to their names, several may share a page."""
     measures = {name: title for name, title in MEASURES.items() if name in runs.rounds}
     data = {f"{prefix}{d}": {m: _bands(runs, d, m) for m in measures} for d in runs.datasets}
     first = next(iter(measures))
     items = {name: _item(runs, name, bands[first]) for name, bands in data.items()}
-    return Charts(measures, runs.looks, data, items)
+    text = json.dumps({"data": data, "items": items, "signed": list(SIGNED)})
+    safe = Markup(text.replace("<", "\\u003c"))
+    return {"measures": measures, "strategies": runs.looks, "json": safe}
 
 
 def _bands(runs: Runs, dataset: str, measure: str) -> Bands:

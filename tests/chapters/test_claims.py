@@ -365,7 +365,7 @@ def test_tail_fit_is_ordinary_least_squares_on_the_log():
 
 def test_geometric_decay_has_r2_one_and_its_own_factor():
     fit = fit_tail(0.8 ** np.arange(21), tail_start(20))
-    assert fit.start == 11
+    assert tail_start(20) == 11
     assert fit.r2 == pytest.approx(1)
     assert fit.kappa == pytest.approx(0.8)
 
