@@ -38,7 +38,7 @@ from pipeline.boosting.parameters import (
 )
 from pipeline.boosting.rescaling import Rescaling
 from pipeline.boosting.rows import TrainingRows
-from pipeline.boosting.stopping import Choice, Judge, choose, gain, judge_of, stack
+from pipeline.boosting.stopping import Choice, Gain, Judge, choose, gain, judge_of, stack
 from pipeline.boosting.trajectories import (
     NO_FOLD,
     BoostingSettings,
@@ -197,6 +197,7 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         """Fit trajectories to all rows; what is kept is judged on the honest ones, or on all."""
         fitted = initial.fit(rows)
         self.init_, f0 = fitted.predictor, fitted.f0
+        self.gain_: Gain | None = None
         judged = np.arange(len(rows))
         if honest is not None:
             f0 = np.concatenate([f0, initial.scores(fitted, honest)])

@@ -56,6 +56,10 @@ def fold_numbers(
             f"{name}={cv!r}: every row must be held out once, as by KFold; "
             f"{(times != 1).sum()} of {len(rows)} are not"
         )
+    if rows.weights is not None:
+        weights = np.bincount(fold, rows.weights)
+        if weights.max() == weights.sum():  # all of it in one fold: none is left to fit to
+            return None
     return fold
 
 

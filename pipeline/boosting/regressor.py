@@ -99,9 +99,9 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
     ----------
     best_round_ : int
         The number of rounds that `predict` uses.
-    gain_ : Gain
+    gain_ : Gain or None
         By how much the correction lowers the loss of rows held out, with its standard error and the
-        ``share`` that is kept (with early stopping by the loss).
+        ``share`` that is kept; None without early stopping by the loss.
     validation_scores_ : ndarray
         The scores of f_0, f_1, … on rows held out (higher is better).
     trajectories_ : tuple of Trajectory

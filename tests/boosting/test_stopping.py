@@ -249,6 +249,26 @@ def test_parameters_out_of_range_are_refused_by_name(parameters, message, table)
         regressor(**parameters).fit(X, y)
 
 
+def test_weight_in_one_fold_alone_leaves_nothing_to_fit_to(table):
+    X, y, f0 = table
+    with pytest.warns(UserWarning, match="too few"):
+        model = regressor().fit(X, y, (np.arange(900) == 7).astype(float), initial_prediction=f0)
+    np.testing.assert_array_equal(model.predict(X, f0), f0)
+
+
+def test_gain_is_that_of_the_last_fit(table):
+    X, y, f0 = table
+    model = regressor(n_rounds=2).fit(X, y, initial_prediction=f0)
+    assert model.gain_.mean > 0
+    assert model.set_params(scoring="r2").fit(X, y, initial_prediction=f0).gain_ is None
+
+
+def test_folds_fitted_at_once_give_no_warnings_of_lightgbms(table, recwarn):
+    X, y, f0 = table
+    regressor(n_rounds=6, n_jobs=2).fit(X, y, initial_prediction=f0)
+    assert [str(w.message) for w in recwarn] == []
+
+
 def test_validation_rows_come_whole(table):
     X, y, f0 = table
     with pytest.raises(ValueError, match="need X_val"):

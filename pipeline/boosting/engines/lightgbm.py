@@ -8,6 +8,7 @@ a held-out row between the two thresholds may fall on the other side.
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from typing_extensions import override
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.engines.base import Engine, Ensemble, FitsLogLoss, Fitter, TreeSettings
 
+_FILTERS = threading.Lock()
 BLOCK = 200_000  # rows that are joined and predicted at a time
 MOST_BINS = 65_535
 
@@ -200,7 +202,9 @@ def with_f(f: Floats, label: Floats, binned: Any, parameters: dict[str, Any], **
     """Return (f, X) as bins, from the bins of X; ``more`` goes to LightGBM's Dataset of f."""
     column = np.ascontiguousarray(f[:, None])
     data = lightgbm_package().Dataset(column, label, params=parameters, **more)
-    with warnings.catch_warnings():  # LightGBM warns that it does not keep the raw values
+    # LightGBM warns that it does not keep the raw values. Filters are the process's: folds that are
+    # fitted at once, in threads, would set them back for each other.
+    with _FILTERS, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return data.construct().add_features_from(binned)
 
