@@ -66,12 +66,16 @@ readings: setup ## chapter: how likely the paper's statements are under 288 read
 theory: setup ## chapter: every theorem as a check, errata and proofs (3 minutes)
 	$(call chapter,theory)
 
-oracle: setup ## chapter: what sets the rate of the gaps? 10 to 3,000 trees per round (15 minutes)
-	$(call chapter,oracle oracle_rows oracle_capacity)
+oracle: setup ## chapter: what sets the rate of the gaps? Trees per round, smooth learners (25 minutes)
+	$(call chapter,oracle oracle_rows oracle_capacity smooth)
 
 feedback: setup ## chapter: does it help to feed predictions back to the trees? (half an hour)
 	@$(call install,-e '.[lightgbm]')
 	$(call chapter,feedback feedback_paper)
+
+feedback-external: setup ## the same on ten tables that took part in no choice
+	@$(call install,-e '.[lightgbm$(COMMA)external]')
+	$(call chapter,feedback_external)
 
 practice: setup ## chapter: is correcting a model worth it? 23 methods, 7 situations (an hour)
 	@$(call install,-e '.[lightgbm$(COMMA)peers]')
@@ -161,4 +165,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup setup-dev reproduce smoke figures readings tune theory oracle feedback practice practice-defaults practice-external practice-smoke audit reference check-reference test test-all simulations test-quick lint format table1 verify-data bench large parity attack lock clean
+.PHONY: help setup setup-dev reproduce smoke figures readings tune theory oracle feedback feedback-external practice practice-defaults practice-external practice-smoke audit reference check-reference test test-all simulations test-quick lint format table1 verify-data bench large parity attack lock clean

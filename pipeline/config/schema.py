@@ -46,8 +46,8 @@ Plain = bool | int | float | str
 Folder = Annotated[str, AfterValidator(lambda path: str(Path(path).expanduser()))]
 # What experiment.vary may name: what is not an axis of its own, and no path, place or stage.
 VARIABLE = (
-    "boosting.", "strategy.", "initial.", "audit.trees", "audit.depth", "dataset.test_size",
-    "dataset.target_scaling", "method.options.",
+    "boosting.", "strategy.", "engine.", "initial.", "audit.trees", "audit.depth",
+    "dataset.test_size", "dataset.target_scaling", "method.options.",
 )  # fmt: skip
 PAPERS = ("california", "diabetes", "adult", "german", "crime")  # the datasets
 
@@ -269,7 +269,9 @@ MOST_TREES, MOST_TREES_IN_ALL = 100_000, 20_000_000  # of an ensemble, of a run
 class Engine(Section):
     """Who fits the trees of a round: those that grow scikit-learn's trees."""
 
-    name: Literal["exact", "sklearn"] = says("one of exact, sklearn, lightgbm")
+    name: Literal["exact", "sklearn"] = says(
+        "one of exact, sklearn, lightgbm, linear, cosines, soft_trees"
+    )
 
 
 class Lightgbm(Section):
@@ -284,6 +286,22 @@ class Lightgbm(Section):
         "indicators; tables in parts always are"
     )
     threads: int = whole("threads of a fit", 1, 1024, more="; they change no number")
+
+
+class Smooth(Section):
+    """Learners that are smooth in f: boosting.trees cosines, or as many soft trees."""
+
+    name: Literal["linear", "cosines", "soft_trees"]
+    l2: float = says("the penalty λ of their ridge regression, a number from 0", ge=0)
+    width: float = says(
+        "of a soft split in standard deviations (0: hard), or of the cosines' kernel", ge=0
+    )
+
+    @model_validator(mode="after")
+    def _kernel_is_wide(self) -> Smooth:
+        if self.name == "cosines" and self.width == 0:
+            raise ValueError("engine.width=0: a kernel's must be above 0")
+        return self
 
 
 class Boosting(Section):
@@ -461,8 +479,8 @@ class Experiment(Section):
     seeds: Seeds = says("a list of whole numbers from 0; empty: the one of seed=")
     vary: dict[str, Values] | None = says(
         "null, or further axes of a grid, such as {boosting.trees:[10,100]}; keys of boosting, "
-        "strategy, initial, audit.trees, audit.depth, dataset.test_size, dataset.target_scaling or "
-        "method.options"
+        "strategy, engine, initial, audit.trees, audit.depth, dataset.test_size, "
+        "dataset.target_scaling or method.options"
     )
 
     @model_validator(mode="after")
@@ -583,7 +601,7 @@ class Config(Section):
     )
     dataset: Dataset
     strategy: Strategy
-    engine: Annotated[Engine | Lightgbm, Field(discriminator="name")]
+    engine: Annotated[Engine | Lightgbm | Smooth, Field(discriminator="name")]
     audit: Audit
     experiment: Experiment
     seed: Seed = says("a whole number from 0 to 2**32 - 1")

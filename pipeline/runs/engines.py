@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.engines import Engine, Fitter, TreeSettings, make_engine
 from pipeline.boosting.engines.lightgbm import Bins, LightgbmEngine
-from pipeline.config.schema import Config, Lightgbm
+from pipeline.boosting.engines.smooth import SmoothEngine
+from pipeline.config.schema import Config, Lightgbm, Smooth
 from pipeline.datasets.design import Split
 from pipeline.errors import ConfigError
 
@@ -24,6 +25,8 @@ def engine_of(config: Config, categorical: tuple[int, ...] = ()) -> Engine:
     """The engine with the settings of a round; raises `ConfigError` if it is not installed."""
     boosting, engine = config.boosting, config.engine
     settings = TreeSettings(boosting.trees, boosting.max_depth, boosting.learning_rate)
+    if isinstance(engine, Smooth):
+        return SmoothEngine(engine.name, replace(settings, l2=engine.l2), engine.width)
     if not isinstance(engine, Lightgbm):
         return make_engine(engine.name, settings)
     settings = replace(settings, min_samples_leaf=engine.min_rows_in_leaf)

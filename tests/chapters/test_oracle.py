@@ -15,7 +15,7 @@ def runs(factors, rows=100):
         [
             {
                 "dataset": d, "rows": rows, "eta": eta, "trees": k, "depth": 3,
-                "learning_rate": 0.1, "seed": s, "factor": f, "error": 0.4,
+                "learning_rate": 0.1, **oracle.CLASS, "seed": s, "factor": f, "error": 0.4,
                 "distinct_start": 0.5, "distinct_end": 1.0, "mse_train_start": 1.0,
                 "mse_train_end": 0.1, "mse_test_start": 2.0, "mse_test_end": 3.0,
                 "mce_test_start": 0.5, "mce_test_end": 0.25, "mce_floor_start": 0.1,
@@ -98,3 +98,49 @@ def test_figures_have_a_panel_per_dataset_and_one_for_errors():
     by_trees, by_error = oracle.draw_errors(both, TITLES).axes
     assert [c.get_label() for c in by_trees.collections] == ["A", "B"]
     assert len(by_error.collections) == 2
+
+
+def smooth_runs(cosines, linear=0.5, rich=0.5):
+    """Runs of smooth classes; ``cosines`` are the factors of a narrow and a wide kernel."""
+    settings = {
+        ("cosines", 0.02, 0.9): cosines[0],
+        ("cosines", 2.0, 0.9): cosines[1],
+        ("linear", 0.02, 0.9): linear,
+        ("linear", 2.0, 0.9): linear,
+        ("soft_trees", 0.02, 0.0): rich,
+        ("soft_trees", 2.0, 0.0): rich,
+    }
+    tables = [
+        runs({("a", 0.5, 30): f, ("a", 0.5, 100): f}).assign(
+            engine=engine, width=width, error=error, bound=1.5
+        )
+        for (engine, width, error), f in settings.items()
+    ]
+    return pd.concat(tables)
+
+
+@pytest.mark.parametrize(
+    ("factors", "expected"),
+    [
+        ({"cosines": (0.9, 0.6)}, ["holds", "holds"]),
+        ({"cosines": (0.6, 0.9)}, ["holds", "does not hold"]),
+        ({"cosines": (0.9, 0.5)}, ["does not hold", "holds"]),
+        ({"cosines": (0.9, 0.6), "linear": 0.8}, ["partly", "holds"]),
+        ({"cosines": (0.9, 0.6), "rich": 0.8}, ["partly", "holds"]),
+    ],
+)
+def test_verdicts_about_smooth_classes_follow_from_the_factors(factors, expected):
+    judged = oracle.judge.judge_all(smooth_runs(**factors))
+    assert [j.id for j in judged] == ["O3", "O4"]
+    assert [j.verdict for j in judged] == expected
+
+
+def test_bound_of_the_theorem_from_the_movement_of_the_projector():
+    rounds = pd.DataFrame({"gap": [np.nan, 2.0, 1.0], "movement": [np.nan, 0.2, 0.3]})
+    assert oracle.lipschitz_bound(rounds, 10.0, 0.5) == pytest.approx(0.5 + 0.5 * 10 * 0.3)
+    assert np.isnan(oracle.lipschitz_bound(rounds[["gap"]], 10.0, 0.5))
+
+
+def test_figure_of_smooth_classes_has_a_panel_for_each():
+    figure = oracle.draw_smooth(smooth_runs((0.9, 0.6)), TITLES)
+    assert [axes.get_title() for axes in figure.axes] == ["Linear", "Cosines", "Soft trees"]

@@ -22,11 +22,13 @@ KEYS = {
     "oracle_capacity": (324, "cd36e1935cc4292a"),
     "practice": (11270, "d7ae4b46e3ff8fba"),
     "practice_defaults": (1024, "335f23b21263e1f0"),
-    "practice_external": (1000, "aec1ebb714cd1d77"),
+    "practice_external": (1500, "33a8176fd5eecd62"),
     "practice_tuned": (756, "ba98debfb33dce30"),
     "practice_smoke": (966, "1f1e1cecb5585cee"),
     "feedback": (448, "3c9b19ded0cbdd2f"),
     "feedback_paper": (112, "0a2f0412132414f3"),
+    "feedback_external": (160, "0db69fd94abd47a6"),
+    "smooth": (576, "1a2622b2340611b1"),
 }
 
 

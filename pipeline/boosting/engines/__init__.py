@@ -6,6 +6,7 @@ from pipeline.boosting.engines.base import Engine, Ensemble, Fitter, TreeSetting
 from pipeline.boosting.engines.exact import ExactEngine
 from pipeline.boosting.engines.lightgbm import LightgbmEngine, lossless
 from pipeline.boosting.engines.sklearn import SklearnEngine
+from pipeline.boosting.engines.smooth import BASES, SmoothEngine
 
 ENGINES: dict[str, Callable[[TreeSettings, int], Engine]] = {
     "exact": lambda settings, _: ExactEngine(settings),
@@ -25,8 +26,11 @@ def make_engine(
 
     categorical : the columns that hold category codes, for an engine that is `NATIVE`.
     """
+    if name in BASES:
+        return SmoothEngine(name, settings)
     if name not in ENGINES:
-        raise ValueError(f"engine={name!r}: must be one of {', '.join(ENGINES)}")
+        known = ", ".join([*ENGINES, *BASES])
+        raise ValueError(f"engine={name!r}: must be one of {known}")
     if categorical:
         return LightgbmEngine(settings, n_threads, categorical=categorical)
     return ENGINES[name](settings, n_threads)

@@ -21,7 +21,7 @@ class TreeSettings:
     """The parameters of a round's ensemble, as in scikit-learn's GradientBoostingRegressor.
 
     max_leaves : the largest number of leaves; None is 2^max_depth.  l2 : as many rows of residual 0
-    are added to each leaf.  Engines other than LightGBM have neither.
+    are added to each leaf.  Other engines of trees than LightGBM have neither.
     subsample : share of the rows that each tree is fitted to, drawn without replacement.
     max_features : share of the features (f among them) that each split chooses from.
     """
@@ -99,6 +99,15 @@ class FitsLogLoss(Protocol):
         self, feature: Floats, y: Floats, f: Floats, seed: int
     ) -> tuple[Ensemble, Floats]:
         """Fit to y (n,) of 0 and 1 on (X, feature), from logits f (n,); return as `Fitter.fit`."""
+        ...
+
+
+@runtime_checkable
+class Projects(Protocol):
+    """A `Fitter` whose ensembles are linear in the residuals: h = A(f) r."""
+
+    def movement(self, before: Floats, after: Floats) -> float:
+        """Return ‖A(after) − A(before)‖₂, the largest singular value, for two predictions (n,)."""
         ...
 
 

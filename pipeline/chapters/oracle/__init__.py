@@ -20,7 +20,8 @@ log = logging.getLogger("pipeline")
 
 FILE = "oracle.csv"
 FULL, FEWER_ROWS, CAPACITY = "oracle", "oracle_rows", "oracle_capacity"  # the experiments
-ERRORS = "oracle_errors"  # the figure of all of them
+SMOOTH = "smooth"
+ERRORS = "oracle_errors"  # the figure of all experiments with trees
 TREES, ETA = "boosting.trees", "boosting.eta"  # what they vary
 FEWEST_ROUNDS = 6  # for a second half
 
@@ -31,10 +32,10 @@ class Oracle(Chapter):
     title = "What sets the rate of the gaps?"
     order = 75
     curated = {
-        **{f"{name}/{FILE}": f"{name}.csv" for name in (FULL, FEWER_ROWS, CAPACITY)},
+        **{f"{name}/{FILE}": f"{name}.csv" for name in (FULL, FEWER_ROWS, CAPACITY, SMOOTH)},
         **{
             f"paper/figures/{name}.{kind}": f"figures/{name}.{kind}"
-            for name in (FULL, ERRORS)
+            for name in (FULL, ERRORS, SMOOTH)
             for kind in ("png", "pdf")
         },
     }
@@ -55,11 +56,13 @@ class Oracle(Chapter):
         write_table(folder / FILE, runs)
         write_judgements(folder / "oracle.json", judged)
         draw, name = factors.draw, FULL
-        if runs.groupby("dataset")[["rows", "depth"]].nunique().to_numpy().max() > 1:
+        if set(runs["engine"]) <= set(factors.TITLES):
+            draw, name = factors.draw_smooth, SMOOTH
+        elif runs.groupby("dataset")[["rows", "depth"]].nunique().to_numpy().max() > 1:
             draw, name = factors.draw_errors, ERRORS
         self.draw(lambda: draw(runs, plain(plan.titles)), folder / "figures", name)
         table = factors.summary(runs).pivot_table(
-            index=[a for a in factors.AXES if a != "trees"],
+            index=[a for a in (*factors.AXES, *factors.CLASS) if a != "trees"],
             columns="trees",
             values="factor",
             sort=False,
@@ -71,8 +74,9 @@ class Oracle(Chapter):
 
     def section(self, context: Context) -> Section | None:
         titles = context.plan.titles
-        full, reduced, capacity = (
-            _read(context.results(name) / FILE, titles) for name in (FULL, FEWER_ROWS, CAPACITY)
+        full, reduced, capacity, smooth = (
+            _read(context.results(name) / FILE, titles)
+            for name in (FULL, FEWER_ROWS, CAPACITY, SMOOTH)
         )
         tables = [t for t in (full, reduced, capacity) if t is not None]
         if not tables or not set(STRATEGIES) <= set(context.evidence.strategies):
@@ -85,12 +89,19 @@ class Oracle(Chapter):
             figures.append(
                 self.draw(lambda: factors.draw_errors(everything, printed), folder, ERRORS)
             )
+        if smooth is not None:
+            figures.append(self.draw(lambda: factors.draw_smooth(smooth, printed), folder, SMOOTH))
         papers = [t for t in (full, reduced) if t is not None]
         content = {
             "fewer": [] if reduced is None else factors.judge.judge_all(reduced),
             "table": _shown(factors.summary(pd.concat(papers)), titles) if papers else None,
         }
-        judged = [j for t in (full, capacity) if t is not None for j in factors.judge.judge_all(t)]
+        judged = [
+            judgement
+            for table in (full, capacity, smooth)
+            if table is not None
+            for judgement in factors.judge.judge_all(table)
+        ]
         return Section(content, judged, figures)
 
 
@@ -104,6 +115,7 @@ def _read(file: Path, titles: Mapping[str, str]) -> pd.DataFrame | None:
     try:
         runs = pd.read_csv(file)
         runs = runs[runs["dataset"].isin(list(titles))]
+        runs = runs.assign(**{n: v for n, v in factors.CLASS.items() if n not in runs})
         return None if runs.empty or not set(factors.AXES) <= set(runs) else runs
     except (ValueError, KeyError) as error:
         log.warning("%s cannot be read (%s): stage=reproduce makes it anew", file, error)

@@ -18,6 +18,7 @@ from pipeline.boosting.algorithm import advance, boost, mean_squared_error, norm
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.audit import Auditor, errors_of
 from pipeline.boosting.engines import Ensemble
+from pipeline.boosting.engines.base import Projects
 from pipeline.boosting.initial import paper_forest
 from pipeline.config import schema
 from pipeline.datasets.design import Design, Split, split
@@ -129,8 +130,11 @@ def run(config: schema.Config, ground: CommonGround, on_round: OnRound = ignore_
         data.y_train, initial.train, config.boosting.rounds, eta,
         rescaling_of(config.strategy), ground.fit_round,
     ):  # fmt: skip
+        before, fitter = f_train, ground.engine.fitter
         f_train, f_test = step.f, advance(f_test, ground.engine.X_test, step, eta)
         rows.append(measured.row(config, step.t + 1, f_train, f_test, step.gap, step.weight))
+        if isinstance(fitter, Projects):  # its Lipschitz constant is no less, per unit of the gap
+            rows[-1]["movement"] = fitter.movement(before, f_train)
         on_round(rows[-1])
     seconds = time.perf_counter() - started
     # Enough to evaluate the paper's bounds without the data.
