@@ -33,7 +33,7 @@ $(RUN):
 
 $(READY): pyproject.toml requirements.lock | $(RUN)
 	@echo "Setting up $(VENV) (once) ..."
-	@$(call install,-e .)
+	@$(call install,-e '.[replication]')
 	@touch $@
 
 $(DEV): pyproject.toml requirements.lock | $(RUN)
@@ -70,27 +70,26 @@ oracle: setup ## chapter: what sets the rate of the gaps? Trees per round, smoot
 	$(call chapter,oracle oracle_rows oracle_capacity smooth)
 
 feedback: setup ## chapter: does it help to feed predictions back to the trees? (half an hour)
-	@$(call install,-e '.[lightgbm]')
 	$(call chapter,feedback feedback_paper)
 
 feedback-external: setup ## the same on ten tables that took part in no choice
-	@$(call install,-e '.[lightgbm$(COMMA)external]')
+	@$(call install,-e '.[external]')
 	$(call chapter,feedback_external)
 
 practice: setup ## chapter: is correcting a model worth it? 23 methods, 7 situations (an hour)
-	@$(call install,-e '.[lightgbm$(COMMA)peers]')
+	@$(call install,-e '.[peers]')
 	$(call chapter,practice)
 
 practice-defaults: setup ## for the same chapter: how defaults were chosen, and what tuning brings
-	@$(call install,-e '.[lightgbm$(COMMA)peers$(COMMA)external]')
+	@$(call install,-e '.[peers$(COMMA)external]')
 	$(call chapter,practice_defaults practice_tuned)
 
 practice-external: setup ## the same on ten tables that nobody tuned on
-	@$(call install,-e '.[lightgbm$(COMMA)peers$(COMMA)external]')
+	@$(call install,-e '.[peers$(COMMA)external]')
 	$(call chapter,practice_external)
 
 practice-smoke: setup ## the same on three small tables and two seeds, within two minutes
-	@$(call install,-e '.[lightgbm$(COMMA)peers]')
+	@$(call install,-e '.[peers]')
 	$(RUN) -m pipeline experiment=practice_smoke stage=reproduce $(ARGS)
 
 audit: setup ## where are the initial forests wrong? outputs/paper/audit.html
@@ -142,7 +141,7 @@ bench: setup ## speed of the exact engine against scikit-learn, LightGBM and XGB
 	$(RUN) scripts/bench.py audit
 
 large: setup ## tables larger than the workers' memory, cost over rows, kills (an hour, 10 GB of disk)
-	@$(call install,-e '.[lightgbm$(COMMA)dask]')
+	@$(call install,-e '.[dask]')
 	$(RUN) -m scripts.large_fits memory
 	$(RUN) -m scripts.large_fits theirs
 	$(RUN) -m scripts.large_fits growth

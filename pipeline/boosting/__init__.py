@@ -3,18 +3,18 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pipeline.boosting import caching  # noqa: F401  # must come before anything that imports numba
+from . import caching  # noqa: F401  # must come before anything that imports numba
 
 if TYPE_CHECKING:
-    from pipeline.boosting.audit import Assessment, Auditor, multicalibration_error
-    from pipeline.boosting.classifier import MulticalibrationBoostingClassifier
-    from pipeline.boosting.display import MulticalibrationDisplay
-    from pipeline.boosting.distributed.estimator import DaskMulticalibrationBoostingRegressor
-    from pipeline.boosting.estimator import PAPER
-    from pipeline.boosting.forest import ExactRandomForestRegressor
-    from pipeline.boosting.inspection import AuditResult, audit_predictions
-    from pipeline.boosting.regressor import MulticalibrationBoostingRegressor
-    from pipeline.boosting.rescaling import Adaptive, Relaxed, Rescaling, Unit
+    from .audit import Assessment, Auditor, multicalibration_error
+    from .classifier import MulticalibrationBoostingClassifier
+    from .display import MulticalibrationDisplay
+    from .distributed.estimator import DaskMulticalibrationBoostingRegressor
+    from .estimator import PAPER
+    from .forest import ExactRandomForestRegressor
+    from .inspection import AuditResult, audit_predictions
+    from .regressor import MulticalibrationBoostingRegressor
+    from .rescaling import Adaptive, Relaxed, Rescaling, Unit
 
 # Where each public name is; its module is imported when the name is used.
 _MODULES = {

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines.base import Ensemble
-from pipeline.boosting.rescaling import Rescaling
+from .arrays import Floats
+from .engines.base import Ensemble
+from .rescaling import Rescaling
 
 # (t, f_t, y − f_t) → the round's ensemble and its values h_t on the training rows.
 FitRound = Callable[[int, Floats, Floats], tuple[Ensemble, Floats]]

@@ -33,9 +33,9 @@ from numba import njit
 from scipy.optimize import brentq
 from scipy.special import expit, log_expit, logit, ndtr, stdtr, stdtrit
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.caching import ENTRY
-from pipeline.boosting.rows import PredictedRows
+from .arrays import Floats
+from .caching import ENTRY
+from .rows import PredictedRows
 
 LEVEL = 0.95
 PRIOR_ROWS = 10.0

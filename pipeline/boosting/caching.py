@@ -57,7 +57,7 @@ def _writable(folder: Path) -> bool:
 def _private_folder() -> str:
     """Return a folder that only this user can have written to: its content is executed."""
     user = os.getuid() if hasattr(os, "getuid") else 0
-    folder = Path(tempfile.gettempdir()) / f"mcboost-replication-{user}"
+    folder = Path(tempfile.gettempdir()) / f"mcgb-{user}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
@@ -66,7 +66,7 @@ def _private_folder() -> str:
             return str(folder)
     except OSError:
         pass
-    return tempfile.mkdtemp(prefix="mcboost-replication-")
+    return tempfile.mkdtemp(prefix="mcgb-")
 
 
 find_cache()

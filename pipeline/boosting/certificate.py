@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.boosting.arrays import Floats
+from .arrays import Floats
 
 
 def certified_error(

@@ -12,12 +12,12 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import assert_all_finite, check_is_fitted
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.estimator import MulticalibrationBoosting
-from pipeline.boosting.initial import classifier_forest
-from pipeline.boosting.logloss import sigmoid
-from pipeline.boosting.losses import LogLoss
-from pipeline.boosting.parameters import check_initial_prediction, check_predicted
+from .arrays import Floats
+from .estimator import MulticalibrationBoosting
+from .initial import classifier_forest
+from .logloss import sigmoid
+from .losses import LogLoss
+from .parameters import check_initial_prediction, check_predicted
 
 ROUNDING = 1e-6  # by which probabilities that are passed may lie outside of [0, 1]
 

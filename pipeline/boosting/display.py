@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from pipeline.boosting.audit.auditor import cluster_codes, is_binary
-from pipeline.boosting.bias_tests import Moments
-from pipeline.boosting.frames import columns_of
-from pipeline.boosting.inspection import AuditResult, audit_predictions, groups_of
-from pipeline.boosting.rows import PredictedRows
-from pipeline.boosting.segments import COLUMNS, measure
+from .audit.auditor import cluster_codes, is_binary
+from .bias_tests import Moments
+from .frames import columns_of
+from .inspection import AuditResult, audit_predictions, groups_of
+from .rows import PredictedRows
+from .segments import COLUMNS, measure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000")
 STYLES = (("-", "o"), ("--", "s"), (":", "^"))  # of the first prediction, the second, …

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.boosting.arrays import Flags, Floats, Ints
-from pipeline.boosting.frames import MISSING, Column, Levels, Numbers, columns_of, word
+from .arrays import Flags, Floats, Ints
+from .frames import MISSING, Column, Levels, Numbers, columns_of, word
 
 MAX_LEVELS = 1000
 

@@ -22,24 +22,18 @@ from sklearn.utils.validation import (
 )
 from tqdm import tqdm
 
-from pipeline.boosting.arrays import Floats, Ints
-from pipeline.boosting.encoding import Encoding, check_levels
-from pipeline.boosting.engines import NATIVE, Engine, make_engine
-from pipeline.boosting.folds import fold_numbers
-from pipeline.boosting.frames import columns_of
-from pipeline.boosting.initial_predictor import InitialPredictor
-from pipeline.boosting.losses import Loss
-from pipeline.boosting.parameters import (
-    check_parameters,
-    check_weights,
-    n_threads_of,
-    seed_of,
-    tree_settings,
-)
-from pipeline.boosting.rescaling import Rescaling
-from pipeline.boosting.rows import TrainingRows
-from pipeline.boosting.stopping import Choice, Gain, Judge, choose, gain, judge_of, stack
-from pipeline.boosting.trajectories import (
+from .arrays import Floats, Ints
+from .encoding import Encoding, check_levels
+from .engines import NATIVE, Engine, make_engine
+from .folds import fold_numbers
+from .frames import columns_of
+from .initial_predictor import InitialPredictor
+from .losses import Loss
+from .parameters import check_parameters, check_weights, n_threads_of, seed_of, tree_settings
+from .rescaling import Rescaling
+from .rows import TrainingRows
+from .stopping import Choice, Gain, Judge, choose, gain, judge_of, stack
+from .trajectories import (
     NO_FOLD,
     BoostingSettings,
     CrossFit,

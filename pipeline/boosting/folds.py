@@ -6,15 +6,10 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import (
-    GroupKFold,
-    KFold,
-    StratifiedKFold,
-    check_cv,
-)
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
 
-from pipeline.boosting.arrays import Ints
-from pipeline.boosting.rows import TrainingRows
+from .arrays import Ints
+from .rows import TrainingRows
 
 Splits = list[tuple[Ints, Ints]]
 

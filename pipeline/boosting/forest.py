@@ -14,8 +14,8 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines.exact.forest import bootstrap, grow_forest
+from .arrays import Floats
+from .engines.exact.forest import bootstrap, grow_forest
 
 
 class ExactRandomForestRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]

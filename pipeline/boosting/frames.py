@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.boosting.arrays import Floats, Ints
+from .arrays import Floats, Ints
 
 MISSING = "(missing)"
 

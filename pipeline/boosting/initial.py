@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-from pipeline.boosting.forest import ExactRandomForestRegressor
+from .forest import ExactRandomForestRegressor
 
 N_TREES, MAX_DEPTH = 100, 5
 FORESTS = {"exact": ExactRandomForestRegressor, "sklearn": RandomForestRegressor}

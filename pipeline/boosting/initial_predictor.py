@@ -13,9 +13,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from pipeline.boosting.arrays import Floats, Ints
-from pipeline.boosting.folds import fold_numbers
-from pipeline.boosting.rows import TrainingRows
+from .arrays import Floats, Ints
+from .folds import fold_numbers
+from .rows import TrainingRows
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.audit import Assessment, Auditor
-from pipeline.boosting.audit.auditor import cluster_codes, is_binary
-from pipeline.boosting.bias_tests import Moments
-from pipeline.boosting.encoding import design_of
-from pipeline.boosting.frames import Column, Levels, columns_of
-from pipeline.boosting.parameters import seed_of
-from pipeline.boosting.rows import PredictedRows
-from pipeline.boosting.segments import COLUMNS, bin_columns, find_segments, holm, measure
+from .arrays import Floats
+from .audit import Assessment, Auditor
+from .audit.auditor import cluster_codes, is_binary
+from .bias_tests import Moments
+from .encoding import design_of
+from .frames import Column, Levels, columns_of
+from .parameters import seed_of
+from .rows import PredictedRows
+from .segments import COLUMNS, bin_columns, find_segments, holm, measure
 
 MANY_FLIPS, FEW_FLIPS = 999, 99
 MANY_UP_TO = 20_000  # rows

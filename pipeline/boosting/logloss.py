@@ -1,4 +1,4 @@
-"""The log-loss: its value, an ensemble fitted to it, and the adaptive weight that minimises it."""
+"""The log-loss: its value, and the adaptive weight that minimises it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import numpy as np
 from scipy.special import expit
 from typing_extensions import override
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines.base import Ensemble, GrowsTrees, draw_sample
-from pipeline.boosting.rescaling import Rescaling
+from .arrays import Floats
+from .rescaling import Rescaling
 
 LARGEST_LOGIT = np.log(1e6)  # initial probabilities are kept within one in a million of 0 and 1
 
@@ -40,45 +39,6 @@ def log_losses(y: Floats, f: Floats) -> Floats:
 def mean_log_loss(y: Floats, f: Floats, sample_weight: Floats | None = None) -> float:
     """Return the mean of `log_losses`, weighted if there are weights."""
     return float(np.average(log_losses(y, f), weights=sample_weight))
-
-
-def fit_ensemble(
-    fitter: GrowsTrees,
-    y: Floats,
-    f: Floats,
-    feature: Floats,
-    seed: int,
-    weights: Floats | None = None,
-) -> tuple[Ensemble, Floats]:
-    """Fit gradient-boosted trees to the log-loss on (X, feature), starting from the offset f.
-
-    As in scikit-learn's GradientBoostingClassifier, each tree is fitted to the residuals y − μ and
-    each leaf takes a Newton step. But a leaf of rows that are certain and wrong has almost no
-    curvature, and its step would be huge: here no tree moves a row by more than `LARGEST_LOGIT`.
-    (At a learning rate of 0.1 this concerns leaves of positives with a mean probability below
-    0.7 %.) Returns the ensemble and its values on these rows.
-    """
-    settings, grower = fitter.settings, fitter.grower(feature, seed)
-    h, all_steps = np.zeros(len(y)), []
-    for tree in range(settings.n_trees):
-        mass = weights
-        if settings.subsample < 1.0:
-            sample = draw_sample(seed, tree, len(y), settings.subsample)
-            mass = sample.astype(np.float64) if weights is None else weights * sample
-        p, others = expit(f + h), expit(-(f + h))
-        gradient, hessian = y - p, p * others
-        leaves = grower.grow(gradient, mass)
-        if mass is not None:
-            gradient, hessian = mass * gradient, mass * hessian
-        numerator, denominator = np.bincount(leaves, gradient), np.bincount(leaves, hessian)
-        largest = LARGEST_LOGIT / settings.learning_rate
-        limit = np.sign(numerator) * largest
-        with np.errstate(over="ignore"):
-            steps = np.divide(numerator, denominator, out=limit, where=denominator > 0)
-        steps = np.clip(steps, -largest, largest)
-        h += settings.learning_rate * steps[leaves]
-        all_steps.append(steps)
-    return grower.ensemble(all_steps), h
 
 
 @dataclass(frozen=True)

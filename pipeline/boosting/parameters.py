@@ -12,9 +12,9 @@ from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import _check_sample_weight, check_array
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines import TreeSettings, make_engine
-from pipeline.boosting.trajectories import FEEDBACK
+from .arrays import Floats
+from .engines import TreeSettings, make_engine
+from .trajectories import FEEDBACK
 
 
 def check_parameters(estimator: Any) -> None:

@@ -11,11 +11,11 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import assert_all_finite, check_array
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.estimator import MulticalibrationBoosting
-from pipeline.boosting.initial import FORESTS, paper_forest
-from pipeline.boosting.losses import SquaredLoss
-from pipeline.boosting.parameters import check_initial_prediction, check_predicted
+from .arrays import Floats
+from .estimator import MulticalibrationBoosting
+from .initial import FORESTS, paper_forest
+from .losses import SquaredLoss
+from .parameters import check_initial_prediction, check_predicted
 
 
 class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting):  # type: ignore[misc]

@@ -17,7 +17,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from typing_extensions import override
 
-from pipeline.boosting.arrays import Floats
+from .arrays import Floats
 
 
 @runtime_checkable

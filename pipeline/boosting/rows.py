@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import _safe_indexing
 
-from pipeline.boosting.arrays import Floats, Ints
-from pipeline.boosting.logloss import log_losses, logit
+from .arrays import Floats, Ints
+from .logloss import log_losses, logit
 
 
 @dataclass(frozen=True, kw_only=True)

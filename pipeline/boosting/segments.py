@@ -31,11 +31,11 @@ import pandas as pd
 from numba import njit
 from numpy.typing import NDArray
 
-from pipeline.boosting.arrays import Flags, Floats, Ints
-from pipeline.boosting.bias_tests import Moments, bias_test
-from pipeline.boosting.caching import ENTRY
-from pipeline.boosting.frames import Column, Levels, Numbers
-from pipeline.boosting.rows import PredictedRows
+from .arrays import Flags, Floats, Ints
+from .bias_tests import Moments, bias_test
+from .caching import ENTRY
+from .frames import Column, Levels, Numbers
+from .rows import PredictedRows
 
 COLUMNS = ["rule", "rows", "prediction", "outcome", "bias", "low", "high", "p_value"]
 PREDICTION = "prediction"

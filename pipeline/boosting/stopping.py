@@ -18,10 +18,10 @@ from scipy.optimize import minimize
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import check_scoring
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.audit import Auditor
-from pipeline.boosting.losses import Loss
-from pipeline.boosting.rows import Rows, TrainingRows
+from .arrays import Floats
+from .audit import Auditor
+from .losses import Loss
+from .rows import Rows, TrainingRows
 
 DOUBT = 0.7
 

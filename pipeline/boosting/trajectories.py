@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from joblib import Parallel, delayed
 
-from pipeline.boosting.algorithm import Round, Step, advance, boost, round_seed
-from pipeline.boosting.arrays import Floats, Ints
-from pipeline.boosting.engines import Engine
-from pipeline.boosting.losses import Loss
-from pipeline.boosting.rescaling import Rescaling
-from pipeline.boosting.rows import Rows
+from .algorithm import Round, Step, advance, boost, round_seed
+from .arrays import Floats, Ints
+from .engines import Engine
+from .losses import Loss
+from .rescaling import Rescaling
+from .rows import Rows
 
 # What the trees are given as a feature: f_t of the trajectory that has not seen the row's y, f_t of
 # the trajectory that they belong to (the paper), f_0, or nothing.

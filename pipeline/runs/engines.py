@@ -10,7 +10,6 @@ from pipeline.boosting.engines.lightgbm import Bins, LightgbmEngine
 from pipeline.boosting.engines.smooth import SmoothEngine
 from pipeline.config.schema import Config, Lightgbm, Smooth
 from pipeline.datasets.design import Split
-from pipeline.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class Bound:
 
 
 def engine_of(config: Config, categorical: tuple[int, ...] = ()) -> Engine:
-    """The engine with the settings of a round; raises `ConfigError` if it is not installed."""
+    """The engine with the settings of a round."""
     boosting, engine = config.boosting, config.engine
     settings = TreeSettings(boosting.trees, boosting.max_depth, boosting.learning_rate)
     if isinstance(engine, Smooth):
@@ -31,12 +30,7 @@ def engine_of(config: Config, categorical: tuple[int, ...] = ()) -> Engine:
         return make_engine(engine.name, settings)
     settings = replace(settings, min_samples_leaf=engine.min_rows_in_leaf)
     bins = Bins(engine.bins, engine.min_rows_in_bin)
-    try:
-        return LightgbmEngine(settings, engine.threads, bins, categorical)
-    except ImportError:
-        raise ConfigError(
-            "engine=lightgbm: needs the extra 'lightgbm': pip install -e '.[lightgbm]'"
-        ) from None
+    return LightgbmEngine(settings, engine.threads, bins, categorical)
 
 
 def is_native(config: Config) -> bool:

@@ -11,7 +11,7 @@ def test_private_folder_is_used_where_neither_usual_place_can_be_written(monkeyp
     monkeypatch.setattr(caching.tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
     caching.find_cache()
-    folder = tmp_path / f"mcboost-replication-{os.getuid()}"
+    folder = tmp_path / f"mcgb-{os.getuid()}"
     assert os.environ["NUMBA_CACHE_DIR"] == str(folder)
     assert folder.stat().st_mode & 0o077 == 0
 
@@ -19,10 +19,10 @@ def test_private_folder_is_used_where_neither_usual_place_can_be_written(monkeyp
 def test_folder_that_others_could_have_filled_is_not_trusted(monkeypatch, tmp_path):
     monkeypatch.setattr(caching.tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr(caching.tempfile, "mkdtemp", lambda prefix: f"{prefix}fresh")
-    folder = tmp_path / f"mcboost-replication-{os.getuid()}"
+    folder = tmp_path / f"mcgb-{os.getuid()}"
     folder.mkdir()
     folder.chmod(0o777)
-    assert caching._private_folder() == "mcboost-replication-fresh"
+    assert caching._private_folder() == "mcgb-fresh"
 
 
 def test_choice_of_the_user_and_writable_places_are_left_alone(monkeypatch, tmp_path):

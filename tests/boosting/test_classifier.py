@@ -14,14 +14,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pipeline.boosting import PAPER, Adaptive, MulticalibrationBoostingClassifier
 from pipeline.boosting.engines import TreeSettings, make_engine
-from pipeline.boosting.logloss import (
-    LARGEST_LOGIT,
-    LogLossAdaptive,
-    fit_ensemble,
-    logit,
-    mean_log_loss,
-    sigmoid,
-)
+from pipeline.boosting.logloss import LARGEST_LOGIT, LogLossAdaptive, logit, mean_log_loss, sigmoid
+from pipeline.boosting.losses import fit_ensemble
 
 
 def small(n_rounds=3, **parameters):

@@ -10,11 +10,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pipeline.boosting import (
-    PAPER,
-    ExactRandomForestRegressor,
-    MulticalibrationBoostingRegressor,
-)
+from pipeline.boosting import PAPER, ExactRandomForestRegressor, MulticalibrationBoostingRegressor
 from pipeline.boosting.engines.exact.forest import bootstrap, grow_forest
 
 SD = 1e-9

@@ -9,12 +9,7 @@ from pipeline.boosting.engines import TreeSettings, make_engine
 from pipeline.boosting.losses import LogLoss, SquaredLoss
 from pipeline.boosting.rescaling import Relaxed, Unit
 from pipeline.boosting.rows import Rows
-from pipeline.boosting.trajectories import (
-    FEEDBACK,
-    BoostingSettings,
-    CrossFit,
-    corrected_stages,
-)
+from pipeline.boosting.trajectories import FEEDBACK, BoostingSettings, CrossFit, corrected_stages
 
 TREES = TreeSettings(10, 2)
 

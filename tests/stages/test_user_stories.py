@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import textwrap
-import venv
 
 import numpy as np
 import pandas as pd
@@ -162,28 +161,3 @@ def test_sweep_by_submitit_tells_how_far_it_is(home):
     done = process(home, sys.executable, "-m", "pipeline", *QUICK, *sweep)
     assert done.returncode == 0, done.stderr
     assert "[2/2] jobs ended" in done.stderr
-
-
-def test_wheel_runs_in_an_empty_environment_with_its_own_configs_and_data(tmp_path):
-    """Empty but for the dependencies, which are borrowed from this one."""
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*build, "-w", str(tmp_path), str(ROOT)], check=True, timeout=120)
-    (wheel,) = tmp_path.glob("*.whl")
-    venv.create(tmp_path / "env", with_pip=False)
-    python = tmp_path / "env" / "bin" / "python"
-    (site,) = (tmp_path / "env").glob("lib/python*/site-packages")
-    subprocess.run(
-        [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps",
-         str(wheel)], check=True, timeout=120,
-    )  # fmt: skip
-    borrowed = next(p for p in sys.path if p.endswith("site-packages"))
-    (site / "borrowed.pth").write_text(borrowed)
-    away = tmp_path / "away"
-    away.mkdir()
-    where = "import importlib.util as u; print(u.find_spec('pipeline').origin)"
-    assert str(site) in process(away, python, "-c", where).stdout
-    done = process(away, python, "-m", "pipeline", "stage=fetch", "dataset=adult")
-    assert done.stdout.startswith("Adult: 32561 rows"), done.stderr
-    script = python.with_name("mcboost-replication")
-    done = process(away, script, "stage=preprocess", "dataset=german")
-    assert "design matrix 1000 x 48" in done.stdout, done.stderr

@@ -6,8 +6,8 @@
 - `auditor`: all of it for predictors on fixed rows.
 """
 
-from pipeline.boosting.audit.auditor import Assessment, Auditor, multicalibration_error
-from pipeline.boosting.audit.estimates import (
+from .auditor import Assessment, Auditor, multicalibration_error
+from .estimates import (
     READINGS,
     Leaves,
     Reading,

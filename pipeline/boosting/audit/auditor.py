@@ -8,26 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.boosting.arrays import Flags, Floats, Ints
-from pipeline.boosting.audit.estimates import Leaves, Reading, error_of, mean_square, signed_root
-from pipeline.boosting.audit.significance import (
-    FLIPS,
-    Drawn,
-    Sums,
-    flipped_squares,
-    p_value,
-    standard_error,
-)
-from pipeline.boosting.audit.trees import (
-    MAX_DEPTH,
-    Columns,
-    Labels,
-    add_squares,
-    draw_trees,
-    ordered_keys,
-)
-from pipeline.boosting.encoding import design_of
-from pipeline.boosting.frames import columns_of
+from ..arrays import Flags, Floats, Ints
+from ..encoding import design_of
+from ..frames import columns_of
+from .estimates import Leaves, Reading, error_of, mean_square, signed_root
+from .significance import FLIPS, Drawn, Sums, flipped_squares, p_value, standard_error
+from .trees import MAX_DEPTH, Columns, Labels, add_squares, draw_trees, ordered_keys
 
 _MASK = (1 << 64) - 1
 _KEPT_BYTES = 2**25  # of labels that an auditor keeps from one predictor to the next

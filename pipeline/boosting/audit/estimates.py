@@ -49,8 +49,8 @@ from typing import Literal
 
 import numpy as np
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.audit.trees import draw_leaf_values
+from ..arrays import Floats
+from .trees import draw_leaf_values
 
 Reading = Literal["leaf_indicators", "random_leaf_values", "fitted_leaf_values"]
 READINGS: tuple[Reading, ...] = ("leaf_indicators", "random_leaf_values", "fitted_leaf_values")

@@ -26,9 +26,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.boosting.arrays import Floats, Ints
-from pipeline.boosting.audit.estimates import mean_square
-from pipeline.boosting.audit.trees import (
+from ..arrays import Floats, Ints
+from .estimates import mean_square
+from .trees import (
     SIGNS_PER_HASH,
     Labels,
     add_cluster_squares,

@@ -20,9 +20,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.caching import ENTRY, INNER
-from pipeline.boosting.splitmix import GOLDEN_GAMMA, mix
+from ..arrays import Floats
+from ..caching import ENTRY, INNER
+from ..splitmix import GOLDEN_GAMMA, mix
 
 Keys = NDArray[np.int32]
 Labels = NDArray[np.uint8]  # each row's leaf, a byte: trees have at most 2^8 leaves

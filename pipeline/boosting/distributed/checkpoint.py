@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.boosting.distributed.parts import Unfit
+from .parts import Unfit
 
 
 @dataclass(frozen=True)

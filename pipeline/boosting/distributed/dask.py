@@ -30,20 +30,19 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from pipeline.boosting.distributed.fit import ShardsLost
-from pipeline.boosting.distributed.parts import MemoryPart, Part, Table, Unfit
-from pipeline.boosting.distributed.shard import Arguments, Network, Shard, ShardSettings
-from pipeline.boosting.engines.lightgbm import lightgbm_package
+from .fit import ShardsLost
+from .parts import MemoryPart, Part, Table, Unfit
+from .shard import Arguments, Network, Shard, ShardSettings
 
-log = logging.getLogger("pipeline")
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 POLL = 0.2  # seconds between looks at the workers
 FETCH = 10.0  # seconds to fetch a result, which is a few megabytes at most
 GRACE = 15.0  # seconds in which shards notice that a peer is gone, before their workers are ended
-LOCK = "mcboost-fit"  # a fit holds it while it uses the cluster
-CODE = "mcboost_code"  # the attribute of a worker that names the version of the package it holds
+LOCK = "mcgb-fit"  # a fit holds it while it uses the cluster
+CODE = "mcgb_code"  # the attribute of a worker that names the version of the package it holds
 OTHER_CODE = (
     "the worker holds other code than this driver: another driver with a changed package uses the "
     "same cluster; run one after the other"
@@ -66,7 +65,6 @@ class OnDask:
     def __init__(
         self, client: Any, n_shards: int | None = None, patience: float = 300.0, code: str = ""
     ) -> None:
-        lightgbm_package()  # it may not be installed
         self.client, self.patience = client, patience
         present = len(self._workers())
         self.n_shards = n_shards or max(1, present)
@@ -334,7 +332,7 @@ def _returning_errors(function: Callable[..., T], *arguments: Any) -> T | _Faile
 def _create(key: tuple[str, int], settings: ShardSettings) -> None:
     from distributed import get_worker
 
-    folder = Path(get_worker().local_directory) / f"mcboost-{uuid.uuid4().hex[:12]}"
+    folder = Path(get_worker().local_directory) / f"mcgb-{uuid.uuid4().hex[:12]}"
     SHARDS[key] = Shard(settings, folder)
 
 

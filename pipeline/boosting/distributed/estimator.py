@@ -13,22 +13,22 @@ from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 from tqdm import tqdm
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.audit import Assessment, Auditor
-from pipeline.boosting.distributed.checkpoint import Checkpoint
-from pipeline.boosting.distributed.dask import OnDask, chunks_of, dask_table, is_dask
-from pipeline.boosting.distributed.fit import DistributedFit, DistributedStep, FitSettings
-from pipeline.boosting.distributed.initial import FOREST
-from pipeline.boosting.distributed.parts import Table, parquet_table
-from pipeline.boosting.engines.base import TreeSettings
-from pipeline.boosting.engines.lightgbm import MOST_BINS, Bins
-from pipeline.boosting.losses import SquaredLoss
-from pipeline.boosting.parameters import seed_of
-from pipeline.boosting.regressor import MulticalibrationBoostingRegressor
-from pipeline.boosting.rescaling import Rescaling, resolve
-from pipeline.boosting.rows import Rows
-from pipeline.boosting.stopping import choose, gain
-from pipeline.boosting.trajectories import Trajectory
+from ..arrays import Floats
+from ..audit import Assessment, Auditor
+from ..engines.base import TreeSettings
+from ..engines.lightgbm import MOST_BINS, Bins
+from ..losses import SquaredLoss
+from ..parameters import seed_of
+from ..regressor import MulticalibrationBoostingRegressor
+from ..rescaling import Rescaling, resolve
+from ..rows import Rows
+from ..stopping import choose, gain
+from ..trajectories import Trajectory
+from .checkpoint import Checkpoint
+from .dask import OnDask, chunks_of, dask_table, is_dask
+from .fit import DistributedFit, DistributedStep, FitSettings
+from .initial import FOREST
+from .parts import Table, parquet_table
 
 # Parameters that the fitted model has, too.
 SHARED = ["n_rounds", "eta", "rescaling", "n_trees", "max_depth"]
@@ -285,8 +285,7 @@ def _client(client: Any) -> Any:
         from distributed import default_client
     except ImportError:
         raise ImportError(
-            "DaskMulticalibrationBoostingRegressor needs Dask and LightGBM: "
-            "pip install 'mcboost-replication[dask,lightgbm]'"
+            "DaskMulticalibrationBoostingRegressor needs Dask: pip install 'mcgb[dask]'"
         ) from None
 
     try:

@@ -18,12 +18,16 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from pipeline.boosting.algorithm import Round, advance, finite_weight, round_seed
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.distributed.checkpoint import Checkpoint, Saved
-from pipeline.boosting.distributed.initial import Initial, fitted_forest
-from pipeline.boosting.distributed.parts import Part, Rows, Table, Unfit
-from pipeline.boosting.distributed.shard import (
+from ..algorithm import Round, advance, finite_weight, round_seed
+from ..arrays import Floats
+from ..encoding import MAX_LEVELS, CategoryCode, Code, Encoding, NumberCode
+from ..engines.base import TreeSettings
+from ..engines.lightgbm import Bins, LightgbmEnsemble, lightgbm_package
+from ..rescaling import Adaptive, Relaxed, Rescaling, Unit
+from .checkpoint import Checkpoint, Saved
+from .initial import Initial, fitted_forest
+from .parts import Part, Rows, Table, Unfit
+from .shard import (
     Arguments,
     Read,
     Shard,
@@ -34,12 +38,8 @@ from pipeline.boosting.distributed.shard import (
     reference_of,
     size_of,
 )
-from pipeline.boosting.encoding import MAX_LEVELS, CategoryCode, Code, Encoding, NumberCode
-from pipeline.boosting.engines.base import TreeSettings
-from pipeline.boosting.engines.lightgbm import Bins, LightgbmEnsemble, lightgbm_package
-from pipeline.boosting.rescaling import Adaptive, Relaxed, Rescaling, Unit
 
-log = logging.getLogger("pipeline")
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 

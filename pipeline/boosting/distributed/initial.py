@@ -9,15 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.dummy import DummyRegressor
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines.base import TreeSettings
-from pipeline.boosting.engines.lightgbm import (
-    Bins,
-    LightgbmEnsemble,
-    binning,
-    growing,
-    lightgbm_package,
-)
+from ..arrays import Floats
+from ..engines.base import TreeSettings
+from ..engines.lightgbm import Bins, LightgbmEnsemble, binning, growing, lightgbm_package
 
 FOREST = TreeSettings(100, 5, subsample=0.632)  # the paper's, as far as LightGBM has it
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.boosting.distributed.parts import Part
-from pipeline.boosting.distributed.shard import Arguments, Network, Shard, ShardSettings
+from .parts import Part
+from .shard import Arguments, Network, Shard, ShardSettings
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class InThisProcess(AbstractContextManager["InThisProcess"]):
         self.n_threads = n_threads
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
-        self._folder = tempfile.TemporaryDirectory(prefix=".mcboost-", dir=folder)
+        self._folder = tempfile.TemporaryDirectory(prefix=".mcgb-", dir=folder)
         self._shard: Shard | None = None
 
     def __exit__(self, *_: object) -> None:

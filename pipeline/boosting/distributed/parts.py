@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.boosting.arrays import Flags, Floats
+from ..arrays import Flags, Floats
 
 BLOCK_CELLS = 1_000_000  # that are in memory at a time, as they come
 

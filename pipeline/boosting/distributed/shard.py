@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline.boosting.algorithm import Round, advance
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.distributed.initial import Initial
-from pipeline.boosting.distributed.parts import Part, Rows, Unfit
-from pipeline.boosting.encoding import Encoding
-from pipeline.boosting.engines.base import TreeSettings
-from pipeline.boosting.engines.lightgbm import Bins, binning, growing, lightgbm_package, with_f
-from pipeline.boosting.frames import MISSING, Numbers, columns_of, word
+from ..algorithm import Round, advance
+from ..arrays import Floats
+from ..encoding import Encoding
+from ..engines.base import TreeSettings
+from ..engines.lightgbm import Bins, binning, growing, lightgbm_package, with_f
+from ..frames import MISSING, Numbers, columns_of, word
+from .initial import Initial
+from .parts import Part, Rows, Unfit
 
 SLICE_CELLS = 1_000_000  # of the file of rows that are read at a time
 LARGEST = 1e30  # LightGBM keeps labels in single precision

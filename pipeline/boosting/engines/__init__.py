@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from pipeline.boosting.engines.base import Engine, Ensemble, Fitter, TreeSettings
-from pipeline.boosting.engines.exact import ExactEngine
-from pipeline.boosting.engines.lightgbm import LightgbmEngine, lossless
-from pipeline.boosting.engines.sklearn import SklearnEngine
-from pipeline.boosting.engines.smooth import BASES, SmoothEngine
+from .base import Engine, Ensemble, Fitter, TreeSettings
+from .exact import ExactEngine
+from .lightgbm import LightgbmEngine, lossless
+from .sklearn import SklearnEngine
+from .smooth import BASES, SmoothEngine
 
 ENGINES: dict[str, Callable[[TreeSettings, int], Engine]] = {
     "exact": lambda settings, _: ExactEngine(settings),

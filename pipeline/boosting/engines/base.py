@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.boosting.arrays import Floats
+from ..arrays import Floats
 
 
 @dataclass(frozen=True)

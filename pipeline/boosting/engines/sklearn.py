@@ -11,15 +11,8 @@ from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.tree import DecisionTreeRegressor
 from typing_extensions import override
 
-from pipeline.boosting.arrays import Float32s, Floats
-from pipeline.boosting.engines.base import (
-    Engine,
-    Ensemble,
-    Fitter,
-    Grower,
-    GrowsTrees,
-    TreeSettings,
-)
+from ..arrays import Float32s, Floats
+from .base import Engine, Ensemble, Fitter, Grower, GrowsTrees, TreeSettings
 
 
 @dataclass(frozen=True)

@@ -17,16 +17,9 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from typing_extensions import override
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines.base import (
-    Engine,
-    Ensemble,
-    FitsLogLoss,
-    Fitter,
-    Projects,
-    TreeSettings,
-)
-from pipeline.boosting.logloss import curvature, log_losses, sigmoid
+from ..arrays import Floats
+from ..logloss import curvature, log_losses, sigmoid
+from .base import Engine, Ensemble, FitsLogLoss, Fitter, Projects, TreeSettings
 
 ROUNDING = 1e-11  # of the mean diagonal of BᵀB, added to λ so that the system can be solved
 NEWTON_STEPS = 50

@@ -3,20 +3,15 @@
 A method is a frozen dataclass of its options with ``fit(sample, validation, seed)``; see `Method`.
 """
 
-from pipeline.boosting.peers.algorithm import Algorithm, Estimator, Feedback
-from pipeline.boosting.peers.auditors import AuditorBoosting
-from pipeline.boosting.peers.base import Corrected, Method, Sample
-from pipeline.boosting.peers.level_sets import LevelSetBoosting
-from pipeline.boosting.peers.mcgrad import Mcgrad
-from pipeline.boosting.peers.one_shot import OneShotTrees
-from pipeline.boosting.peers.patching import IterativePatching
-from pipeline.boosting.peers.recalibration import (
-    GroupShift,
-    IsotonicRecalibration,
-    LinearRecalibration,
-    Nothing,
-)
-from pipeline.boosting.peers.trees import CrossFittedTrees, Histogram, Lightgbm
+from .algorithm import Algorithm, Estimator, Feedback
+from .auditors import AuditorBoosting
+from .base import Corrected, Method, Sample
+from .level_sets import LevelSetBoosting
+from .mcgrad import Mcgrad
+from .one_shot import OneShotTrees
+from .patching import IterativePatching
+from .recalibration import GroupShift, IsotonicRecalibration, LinearRecalibration, Nothing
+from .trees import CrossFittedTrees, Histogram, Lightgbm
 
 _ALL: tuple[type[Method], ...] = (
     Nothing,

@@ -10,24 +10,19 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from pipeline.boosting import stopping
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.audit import Auditor
-from pipeline.boosting.classifier import MulticalibrationBoostingClassifier
-from pipeline.boosting.engines import TreeSettings, make_engine
-from pipeline.boosting.estimator import PAPER
-from pipeline.boosting.folds import fold_numbers
-from pipeline.boosting.losses import LogLoss, Loss, SquaredLoss
-from pipeline.boosting.peers.base import Corrected, Method, Sample
-from pipeline.boosting.regressor import MulticalibrationBoostingRegressor
-from pipeline.boosting.rescaling import Unit
-from pipeline.boosting.rows import TrainingRows
-from pipeline.boosting.trajectories import (
-    FEEDBACK,
-    BoostingSettings,
-    CrossFit,
-    corrected_stages,
-)
+from .. import stopping
+from ..arrays import Floats
+from ..audit import Auditor
+from ..classifier import MulticalibrationBoostingClassifier
+from ..engines import TreeSettings, make_engine
+from ..estimator import PAPER
+from ..folds import fold_numbers
+from ..losses import LogLoss, Loss, SquaredLoss
+from ..regressor import MulticalibrationBoostingRegressor
+from ..rescaling import Unit
+from ..rows import TrainingRows
+from ..trajectories import FEEDBACK, BoostingSettings, CrossFit, corrected_stages
+from .base import Corrected, Method, Sample
 
 FIXED = {
     name: PAPER[name]

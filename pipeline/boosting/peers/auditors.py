@@ -24,8 +24,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 from typing_extensions import override
 
-from pipeline.boosting.arrays import Flags, Floats
-from pipeline.boosting.peers.base import Corrected, Method, Range, Sample
+from ..arrays import Flags, Floats
+from .base import Corrected, Method, Range, Sample
 
 SMALLEST = 1e-4  # a factor cannot move a prediction of 0
 

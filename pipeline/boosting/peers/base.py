@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from pipeline.boosting.arrays import Flags, Floats, Ints
-from pipeline.boosting.rows import PredictedRows
+from ..arrays import Flags, Floats, Ints
+from ..rows import PredictedRows
 
 SMALLEST_GROUP = 0.01  # share of the rows; predictions are not corrected by smaller groups
 

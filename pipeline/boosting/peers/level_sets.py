@@ -20,8 +20,8 @@ from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 from typing_extensions import override
 
-from pipeline.boosting.arrays import Floats, Ints
-from pipeline.boosting.peers.base import Corrected, Method, Range, Sample
+from ..arrays import Floats, Ints
+from .base import Corrected, Method, Range, Sample
 
 FEWEST_ROWS = 2  # of a level set that is updated
 

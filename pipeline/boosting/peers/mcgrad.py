@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from typing_extensions import override
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.peers.base import Corrected, Method, Sample
+from ..arrays import Floats
+from .base import Corrected, Method, Sample
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from typing_extensions import override
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.peers.base import Corrected, Method, Range, Sample
-from pipeline.boosting.peers.trees import boosted_trees
+from ..arrays import Floats
+from .base import Corrected, Method, Range, Sample
+from .trees import boosted_trees
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from typing_extensions import override
 
-from pipeline.boosting.arrays import Flags, Floats, Ints
-from pipeline.boosting.peers.base import Corrected, Method, Range, Sample
+from ..arrays import Flags, Floats, Ints
+from .base import Corrected, Method, Range, Sample
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from typing_extensions import override
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.logloss import curvature, logit, sigmoid
-from pipeline.boosting.peers.base import Corrected, Method, Sample
+from ..arrays import Floats
+from ..logloss import curvature, logit, sigmoid
+from .base import Corrected, Method, Sample
 
 
 @dataclass(frozen=True)

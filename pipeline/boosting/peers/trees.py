@@ -11,9 +11,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.model_selection import KFold
 from typing_extensions import override
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.logloss import logit, sigmoid
-from pipeline.boosting.peers.base import Corrected, Method, Sample
+from ..arrays import Floats
+from ..logloss import logit, sigmoid
+from .base import Corrected, Method, Sample
 
 MOST_TREES = 2000
 

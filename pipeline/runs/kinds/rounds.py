@@ -24,7 +24,7 @@ from pipeline.config import schema
 from pipeline.datasets.design import Design, Split, split
 from pipeline.datasets.parts import require_exact, table_in_parts
 from pipeline.errors import ConfigError
-from pipeline.runs.engines import bound, engine_of, is_native
+from pipeline.runs.engines import bound, is_native
 from pipeline.runs.keys import Key, audit_seed, key_hash, run_key, seeds
 from pipeline.runs.kinds.base import Kind, OnRound, Row, Run, Setting, ignore_round, record_of
 from pipeline.runs.store import Initial
@@ -169,7 +169,6 @@ class Rounds(Kind):
     keeps_initial = True
 
     def check(self, config: schema.Config) -> None:
-        engine_of(config)  # may not be installed
         rescaling_of(config.strategy)  # may not exist
         dataset = config.dataset
         if dataset.prediction is not None:

@@ -291,7 +291,7 @@ class _Package:
         content, code, note = self.archive, self.code, provenance.SENT_COMMIT
 
         class SendPackage(WorkerPlugin):  # type: ignore[misc]
-            name = "mcboost-replication"
+            name = "mcgb"
 
             def setup(self, worker: Any) -> None:
                 import importlib.util
@@ -311,7 +311,7 @@ class _Package:
                     for name in archive.namelist()
                     if name != note
                 ):
-                    folder = Path(worker.local_directory) / f"mcboost-replication-{code[:16]}"
+                    folder = Path(worker.local_directory) / f"mcgb-{code[:16]}"
                     archive.extractall(folder)
                     sys.path.insert(0, str(folder))
                 # Also where the files are the same: they may have been others when imported.

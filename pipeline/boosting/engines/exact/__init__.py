@@ -5,6 +5,6 @@
 - `engine`: both with the interface of an engine; `forest`: a random forest.
 """
 
-from pipeline.boosting.engines.exact.engine import ExactEngine, ExactEnsemble
+from .engine import ExactEngine, ExactEnsemble
 
 __all__ = ["ExactEngine", "ExactEnsemble"]

@@ -27,9 +27,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pipeline.boosting.arrays import Flags, Float32s, Floats, Ints
-from pipeline.boosting.caching import ENTRY, INNER
-from pipeline.boosting.engines.exact.structures import Table
+from ...arrays import Flags, Float32s, Floats, Ints
+from ...caching import ENTRY, INNER
+from .structures import Table
 
 Rows = NDArray[np.uint32]
 Bins = NDArray[np.uint16]

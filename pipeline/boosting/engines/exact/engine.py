@@ -9,21 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines.base import (
-    Engine,
-    Ensemble,
-    Fitter,
-    Grower,
-    GrowsTrees,
-    TreeSettings,
-    draw_sample,
-)
-from pipeline.boosting.engines.exact import kernel
-from pipeline.boosting.engines.exact.columns import as_float32, prepare, with_f
-from pipeline.boosting.engines.exact.structures import Scratch, Table
-from pipeline.boosting.engines.exact.trees import Trees, find_leaves, predict
-from pipeline.boosting.splitmix import GOLDEN_GAMMA
+from ...arrays import Floats
+from ...splitmix import GOLDEN_GAMMA
+from ..base import Engine, Ensemble, Fitter, Grower, GrowsTrees, TreeSettings, draw_sample
+from . import kernel
+from .columns import as_float32, prepare, with_f
+from .structures import Scratch, Table
+from .trees import Trees, find_leaves, predict
 
 MAX_DEPTH = 12  # a tree is stored as a complete one, with 2^depth leaves
 LARGEST_RESIDUAL = 1e140  # sums of squares stay finite

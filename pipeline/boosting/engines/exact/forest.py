@@ -9,19 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.boosting.arrays import Floats
-from pipeline.boosting.engines.base import TreeSettings
-from pipeline.boosting.engines.exact import kernel
-from pipeline.boosting.engines.exact.columns import as_float32, prepare
-from pipeline.boosting.engines.exact.engine import (
-    LARGEST_RESIDUAL,
-    SAMPLES_BYTES,
-    check_depth,
-    check_finite,
-    relative,
-)
-from pipeline.boosting.engines.exact.structures import Scratch
-from pipeline.boosting.engines.exact.trees import Trees, predict
+from ...arrays import Floats
+from ..base import TreeSettings
+from . import kernel
+from .columns import as_float32, prepare
+from .engine import LARGEST_RESIDUAL, SAMPLES_BYTES, check_depth, check_finite, relative
+from .structures import Scratch
+from .trees import Trees, predict
 
 Draws = NDArray[np.uint8]
 

@@ -33,15 +33,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipeline.boosting.engines.exact.structures import (
-    FAST,
-    INNER,
-    ONE,
-    TWO,
-    Terms,
-    bin_mass,
-    is_tried,
-)
+from .structures import FAST, INNER, ONE, TWO, Terms, bin_mass, is_tried
 
 TIE = 1e-11  # candidates whose gains agree to this are tied
 _NEGLIGIBLE = 1e-13  # share of a node's mass

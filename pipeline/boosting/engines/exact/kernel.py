@@ -20,29 +20,14 @@ from pathlib import Path
 import numpy as np
 from numba import njit
 
-from pipeline.boosting import splitmix
-from pipeline.boosting.caching import forget_outdated
-from pipeline.boosting.engines.exact.leaves import (
-    carry_sums,
-    finish_leaves,
-    record_node,
-    set_leaf,
-    set_leaves,
-    subtract_step,
-)
-from pipeline.boosting.engines.exact.splits import best_split, is_pure
-from pipeline.boosting.engines.exact.structures import (
-    ENTRY,
-    INNER,
-    Node,
-    Packing,
-    feature_values,
-    packing_for,
-    packing_unit,
-)
-from pipeline.boosting.engines.exact.sums import collect_sums
-from pipeline.boosting.engines.exact.trees import leaf_of
-from pipeline.boosting.splitmix import GOLDEN_GAMMA, mix
+from ... import splitmix
+from ...caching import forget_outdated
+from ...splitmix import GOLDEN_GAMMA, mix
+from .leaves import carry_sums, finish_leaves, record_node, set_leaf, set_leaves, subtract_step
+from .splits import best_split, is_pure
+from .structures import ENTRY, INNER, Node, Packing, feature_values, packing_for, packing_unit
+from .sums import collect_sums
+from .trees import leaf_of
 
 STALE = 0.15  # by how much of Σ|r| the root's bounds may be off before they are recomputed
 SHRUNK = 1e-3  # residuals of this share of their former size are summed again in all columns

@@ -10,15 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipeline.boosting.engines.exact.intrinsics import add_pair
-from pipeline.boosting.engines.exact.structures import (
-    AHEAD,
-    CACHED_ROWS,
-    FAST,
-    INNER,
-    ONE,
-    prefetch_row,
-)
+from .intrinsics import add_pair
+from .structures import AHEAD, CACHED_ROWS, FAST, INNER, ONE, prefetch_row
 
 
 @njit(**INNER)

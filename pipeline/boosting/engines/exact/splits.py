@@ -12,8 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipeline.boosting.engines.exact.columns import FEATURE_THRESHOLD
-from pipeline.boosting.engines.exact.gains import (
+from ...splitmix import GOLDEN_GAMMA, mix
+from .columns import FEATURE_THRESHOLD
+from .gains import (
     TIE,
     any_open,
     block_margin,
@@ -25,8 +26,8 @@ from pipeline.boosting.engines.exact.gains import (
     node_terms,
     split_gain,
 )
-from pipeline.boosting.engines.exact.intrinsics import prefetch
-from pipeline.boosting.engines.exact.structures import (
+from .intrinsics import prefetch
+from .structures import (
     CACHED_ROWS,
     INNER,
     Candidate,
@@ -40,7 +41,6 @@ from pipeline.boosting.engines.exact.structures import (
     running_mass,
     sorted_rows,
 )
-from pipeline.boosting.splitmix import GOLDEN_GAMMA, mix
 
 # scikit-learn makes a leaf of a node whose variance is at most this.
 PURE = np.finfo(np.float64).eps

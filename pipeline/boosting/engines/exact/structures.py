@@ -22,9 +22,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pipeline.boosting import caching
-from pipeline.boosting.engines.base import TreeSettings
-from pipeline.boosting.engines.exact.intrinsics import prefetch
+from ... import caching
+from ..base import TreeSettings
+from .intrinsics import prefetch
 
 ENTRY: dict[str, Any] = caching.ENTRY | {"error_model": "numpy"}
 # Inside, numba's reference counting is off: it took a quarter of the time on small tables. Such a

@@ -12,16 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipeline.boosting.engines.exact.intrinsics import add_pair, prefetch
-from pipeline.boosting.engines.exact.structures import (
-    AHEAD,
-    CACHED_ROWS,
-    INNER,
-    ONE,
-    TWO,
-    multiplicity,
-    prefetch_row,
-)
+from .intrinsics import add_pair, prefetch
+from .structures import AHEAD, CACHED_ROWS, INNER, ONE, TWO, multiplicity, prefetch_row
 
 
 @njit(**INNER)

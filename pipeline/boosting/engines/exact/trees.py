@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pipeline.boosting.engines.exact.structures import ENTRY, INNER
+from .structures import ENTRY, INNER
 
 _ONE = np.uint64(1)
 
