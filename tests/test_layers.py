@@ -67,7 +67,7 @@ def modules():
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.level:
-                # A wheel has `boosting` under another name; elsewhere names say where they are from.
+                # A wheel has `boosting` under another name; elsewhere names are whole.
                 assert parts[:2] == ("pipeline", "boosting"), f"{name}: relative import"
                 folder = parts[: len(parts) - node.level]
                 node.module, node.level = ".".join([*folder, *filter(None, [node.module])]), 0

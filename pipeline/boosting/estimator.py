@@ -38,6 +38,7 @@ from .trajectories import (
     BoostingSettings,
     CrossFit,
     Trajectory,
+    corrected,
     corrected_stages,
     n_stages,
 )
@@ -418,17 +419,26 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         self, X: Any, initial_prediction: Any, n_rounds: int | None
     ) -> Iterator[Floats]:
         """Yield f_0, …, f_T of rows, which follow all trajectories with the w_t of the training."""
+        matrix, f0, last = self._start(X, initial_prediction, n_rounds)
+        yield from islice(corrected_stages(self.trajectories_, matrix, f0), last + 1)
+
+    def _scores(self, X: Any, initial_prediction: Any, n_rounds: int | None) -> Floats:
+        matrix, f0, last = self._start(X, initial_prediction, n_rounds)
+        if last == self.best_round_:
+            return corrected(self.trajectories_, matrix, f0)
+        *_, found = islice(corrected_stages(self.trajectories_, matrix, f0), last + 1)
+        return found
+
+    def _start(
+        self, X: Any, initial_prediction: Any, n_rounds: int | None
+    ) -> tuple[Floats, Floats, int]:
+        """Return rows as the trees' matrix, their f_0, and the number of the last round."""
         check_is_fitted(self)
         table, matrix = self._table(X, reset=False)
         last = self.best_round_ if n_rounds is None else n_rounds
         if not 0 <= last <= self.best_round_:
             raise ValueError(f"n_rounds={n_rounds}: must be from 0 to {self.best_round_}")
-        f0 = self._initial_scores(table, matrix, initial_prediction)
-        yield from islice(corrected_stages(self.trajectories_, matrix, f0), last + 1)
-
-    def _scores(self, X: Any, initial_prediction: Any, n_rounds: int | None) -> Floats:
-        *_, last = self._staged_scores(X, initial_prediction, n_rounds)
-        return last
+        return matrix, self._initial_scores(table, matrix, initial_prediction), last
 
     # --- what was learned -----------------------------------------------------------------------
 

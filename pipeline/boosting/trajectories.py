@@ -15,7 +15,9 @@ feature); see ``theory/proofs/feedback.tex``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -23,6 +25,7 @@ from joblib import Parallel, delayed
 from .algorithm import Round, Step, advance, boost, round_seed
 from .arrays import Floats, Ints
 from .engines import Engine
+from .engines.nodes import Nodes, TreeEnsemble, follow
 from .losses import Loss
 from .rescaling import Rescaling
 from .rows import Rows
@@ -70,6 +73,29 @@ class Trajectory:
             f = advance(f, X, step, self.eta, feature_of(self.feedback, f, f0))
             yield f
 
+    @cached_property
+    def compiled(self) -> Nodes | None:
+        """The trees of all rounds, where they are LightGBM's or were read from a file."""
+        found = [step.ensemble for step in self.rounds]
+        trees = [ensemble.trees for ensemble in found if isinstance(ensemble, TreeEnsemble)]
+        return Nodes.joined(trees) if trees and len(trees) == len(found) else None
+
+    def end(self, X: Floats, f0: Floats) -> Floats:
+        """Return the scores after the last round: the last of `stages`, to the bit."""
+        if self.compiled is None:
+            *_, f = self.stages(X, f0)
+            return f
+        f = f0.copy() if self.start is None else np.full(len(f0), self.start)
+        weights = np.array([step.weight for step in self.rounds])
+        feature = feature_of(self.feedback, f, f0)
+        renewed = self.feedback in ("honest", "in_sample")
+        follow(self.compiled, weights, self.eta, renewed, np.ascontiguousarray(X), feature, f)
+        return f
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields: what is compiled from them is not stored."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
 
 def feature_of(feedback: str, f: Floats, f0: Floats) -> Floats:
     """Return what trees are given as a feature for new rows (n,), which no trajectory has seen."""
@@ -90,6 +116,13 @@ def corrected_stages(trajectories: Sequence[Trajectory], X: Floats, f0: Floats) 
         current = [next(stages, f) for stages, f in zip(running, current, strict=True)]
         pairs = zip(trajectories, current, strict=True)
         yield f0 + sum(trajectory.share * (f - f0) for trajectory, f in pairs)
+
+
+def corrected(trajectories: Sequence[Trajectory], X: Floats, f0: Floats) -> Floats:
+    """Return the last of `corrected_stages`."""
+    if len(trajectories) == 1 and trajectories[0].share == 1.0:
+        return trajectories[0].end(X, f0)
+    return f0 + sum((t.share * (t.end(X, f0) - f0) for t in trajectories), np.zeros(len(f0)))
 
 
 def n_stages(trajectories: Sequence[Trajectory]) -> int:

@@ -11,13 +11,11 @@ from pipeline.boosting import PAPER, MulticalibrationBoostingClassifier
 from pipeline.boosting import MulticalibrationBoostingRegressor as Regressor
 from pipeline.boosting.encoding import Encoding
 from pipeline.boosting.engines import TreeSettings, make_engine
+from pipeline.boosting.engines.nodes import IS_SET
 from pipeline.config.compose import load
 from pipeline.datasets.library import Library
-from pipeline.errors import ConfigError
-from pipeline.runs import engines
 from pipeline.runs.keys import run_key
 from pipeline.runs.kinds.rounds import CommonGround, run
-from pipeline.runs.plan import make_plan
 
 pytest.importorskip("lightgbm")
 
@@ -56,8 +54,8 @@ def test_missing_cells_and_categories_are_lightgbms_own():
     assert model.encoding_.categorical == (0,)
     assert model.score(table[1500:], y[1500:]) > 0.97
     # One split parts any levels from the others: a tree of depth 2 tells the four kinds of rows.
-    trees = model.trajectories_[0].rounds[0].ensemble.booster.trees_to_dataframe()
-    assert "==" in set(trees["decision_type"].dropna())
+    trees = model.trajectories_[0].rounds[0].ensemble.nodes()
+    assert (trees.nodes["flags"] & IS_SET).any()
     new = pd.DataFrame({"w": ["never seen"], "x": [0.0]})
     assert np.isfinite(model.predict(new)).all()
 
@@ -105,13 +103,6 @@ def test_gains_are_the_exact_engines_with_f_last():
     )
     np.testing.assert_allclose(ours, exact, rtol=0.02, atol=0.02 * exact.max())
     assert ours.argmax() == exact.argmax()
-
-
-def test_predictions_in_blocks_are_those_of_all_rows(monkeypatch):
-    X, f, y = table()
-    ensemble, values = make_engine("lightgbm", SETTINGS).bind(X).fit(f, y, 0)
-    monkeypatch.setattr("pipeline.boosting.engines.lightgbm.BLOCK", 7)
-    np.testing.assert_array_equal(ensemble.predict(X, f), values)
 
 
 def test_weights_of_zero_leave_rows_out():
@@ -168,12 +159,3 @@ def test_threads_are_no_part_of_a_runs_key_and_bins_are():
     assert one == two
     assert one != fine
     assert run_key(load([]), "")["engine"] == {"name": "exact"}  # as in the first edition
-
-
-def test_missing_extra_is_one_sentence(monkeypatch):
-    def absent(*_):
-        raise ImportError
-
-    monkeypatch.setattr(engines, "LightgbmEngine", absent)
-    with pytest.raises(ConfigError, match="needs the extra 'lightgbm'"):
-        make_plan(load(["engine=lightgbm"]))

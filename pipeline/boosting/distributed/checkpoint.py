@@ -22,7 +22,7 @@ from .parts import Unfit
 class Saved:
     """What is kept of a round, or of the start.
 
-    loss : mean of (y − f)².  constant : see `LightgbmEnsemble`.  model : the round's trees; at the
+    loss : mean of (y − f)².  constant : added to the trees.  model : the round's trees; at the
     start, f_0, or None if that was given.
     """
 

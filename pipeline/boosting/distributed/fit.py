@@ -22,7 +22,8 @@ from ..algorithm import Round, advance, finite_weight, round_seed
 from ..arrays import Floats
 from ..encoding import MAX_LEVELS, CategoryCode, Code, Encoding, NumberCode
 from ..engines.base import TreeSettings
-from ..engines.lightgbm import Bins, LightgbmEnsemble, lightgbm_package
+from ..engines.lightgbm import Bins, lightgbm_package
+from ..engines.nodes import TreeEnsemble
 from ..rescaling import Adaptive, Relaxed, Rescaling, Unit
 from .checkpoint import Checkpoint, Saved
 from .initial import Initial, fitted_forest
@@ -213,7 +214,9 @@ class DistributedFit:
         self._retried(self._bin_missing)
         self.initial = Initial.from_text(s.initial, known[0].model) if known else self._start()
         self.rounds = [
-            Round(_ensemble(str(saved.model), saved.constant), saved.weight, saved.gap)
+            Round(
+                TreeEnsemble.of_lightgbm(str(saved.model), saved.constant), saved.weight, saved.gap
+            )
             for saved in known[1:]
         ]
         self.losses = [saved.loss for saved in known]
@@ -275,7 +278,7 @@ class DistributedFit:
         trained = self._retried(train)
         (model,) = (outcome.model for outcome in trained if outcome.model is not None)
         weight = self._weight(t, trained)
-        self.rounds.append(Round(_ensemble(model, constant), weight, math.nan))
+        self.rounds.append(Round(TreeEnsemble.of_lightgbm(model, constant), weight, math.nan))
         self._retried(move)
         gap = math.sqrt(math.fsum(state.gap for state in self._states.values()))
         self.rounds[t] = replace(self.rounds[t], gap=gap)
@@ -380,7 +383,3 @@ class DistributedFit:
             "forest": asdict(s.forest) if s.initial == "forest" else None,
             **{k: getattr(s, k) for k in ("eta", "initial", "held_out", "sample", "seed")},
         }
-
-
-def _ensemble(model: str, constant: float) -> LightgbmEnsemble:
-    return LightgbmEnsemble(lightgbm_package().Booster(model_str=model), constant)

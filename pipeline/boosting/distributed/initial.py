@@ -11,7 +11,8 @@ from sklearn.dummy import DummyRegressor
 
 from ..arrays import Floats
 from ..engines.base import TreeSettings
-from ..engines.lightgbm import Bins, LightgbmEnsemble, binning, growing, lightgbm_package
+from ..engines.lightgbm import Bins, binning, growing, lightgbm_package
+from ..engines.nodes import TreeEnsemble
 
 FOREST = TreeSettings(100, 5, subsample=0.632)  # the paper's, as far as LightGBM has it
 
@@ -24,9 +25,9 @@ class LightgbmForest(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Floats:
         """The mean of its trees, (n,), for a matrix of numbers (n, d)."""
-        if not hasattr(self, "booster_"):
-            self.booster_ = lightgbm_package().Booster(model_str=self.model)
-        return LightgbmEnsemble(self.booster_).predict(X, np.zeros(len(X)))
+        if not hasattr(self, "trees_"):
+            self.trees_ = TreeEnsemble.of_lightgbm(self.model)
+        return self.trees_.predict(X, np.zeros(len(X)))
 
 
 def fitted_forest(

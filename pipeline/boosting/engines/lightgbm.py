@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +18,10 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ..arrays import Floats
-from .base import Engine, Ensemble, FitsLogLoss, Fitter, TreeSettings
+from .base import Engine, FitsLogLoss, Fitter, TreeSettings
+from .nodes import TreeEnsemble
 
 _FILTERS = threading.Lock()
-BLOCK = 200_000  # rows that are joined and predicted at a time
 MOST_BINS = 65_535
 
 
@@ -44,28 +43,6 @@ LOG_LOSS = {"objective": "binary", "boost_from_average": False, "min_sum_hessian
 
 
 @dataclass(frozen=True)
-class LightgbmEnsemble(Ensemble):
-    """A fitted booster over (f, x), and a constant that is added to it.
-
-    logits : it was fitted to the log-loss, and is asked for logits instead of probabilities.
-    """
-
-    booster: Any
-    constant: float = 0.0
-    logits: bool = False
-
-    @override
-    def predict(self, X: Floats, f: Floats) -> Floats:
-        h = np.concatenate([self.booster.predict(Z, raw_score=self.logits) for Z in _blocks(X, f)])
-        h += self.constant
-        return h
-
-    @override
-    def gains(self) -> Floats:
-        return _f_last(self.booster.feature_importance("gain"))
-
-
-@dataclass(frozen=True)
 class LightgbmFitter(Fitter, FitsLogLoss):
     """LightGBM bound to training rows.
 
@@ -80,21 +57,22 @@ class LightgbmFitter(Fitter, FitsLogLoss):
     seen: NDArray[np.intp] | None
 
     @override
-    def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[LightgbmEnsemble, Floats]:
+    def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[TreeEnsemble, Floats]:
         return self._trained(self._parameters(seed), self._dataset(f, residual), f)
 
     def _trained(
         self, parameters: dict[str, Any], data: Any, feature: Floats
-    ) -> tuple[LightgbmEnsemble, Floats]:
-        booster = lightgbm_package().train(parameters, data, self.settings.n_trees)
-        booster.free_dataset()
-        ensemble = LightgbmEnsemble(booster, logits=parameters["objective"] == "binary")
+    ) -> tuple[TreeEnsemble, Floats]:
+        booster = lightgbm_package().Booster(parameters, data)
+        for _ in range(self.settings.n_trees):
+            booster.update()
+        ensemble = TreeEnsemble.of_lightgbm(booster.model_to_string())
         return ensemble, ensemble.predict(self.X, feature)
 
     @override
     def fit_log_loss(
         self, feature: Floats, y: Floats, f: Floats, seed: int
-    ) -> tuple[LightgbmEnsemble, Floats]:
+    ) -> tuple[TreeEnsemble, Floats]:
         data = self._dataset(feature, y, init_score=f)
         return self._trained(self._parameters(seed) | LOG_LOSS, data, feature)
 
@@ -199,14 +177,3 @@ def with_f(f: Floats, label: Floats, binned: Any, parameters: dict[str, Any], **
     with _FILTERS, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return data.construct().add_features_from(binned)
-
-
-def _blocks(X: Floats, f: Floats) -> Iterator[Floats]:
-    """Yield (f, X) of some rows at a time: a copy of all of X would double the memory."""
-    for start in range(0, max(len(f), 1), BLOCK):
-        rows = slice(start, start + BLOCK)
-        yield np.column_stack([f[rows], X[rows]])
-
-
-def _f_last(gains: Any) -> Floats:
-    return np.roll(np.asarray(gains, np.float64), -1)

@@ -12,6 +12,7 @@ from typing_extensions import override
 from ...arrays import Floats
 from ...splitmix import GOLDEN_GAMMA
 from ..base import Engine, Ensemble, Fitter, Grower, GrowsTrees, TreeSettings, draw_sample
+from ..nodes import LEAF, NODE, Nodes, OfTrees, constant_tree, single_precision
 from . import kernel
 from .columns import as_float32, prepare, with_f
 from .structures import Scratch, Table
@@ -25,7 +26,7 @@ _NO_SAMPLES = np.empty((0, 0), np.uint8)
 
 
 @dataclass(frozen=True)
-class ExactEnsemble(Ensemble):
+class ExactEnsemble(Ensemble, OfTrees):
     """Fitted trees over (x, f); ``start`` is the mean of the residuals that they were fitted to."""
 
     trees: Trees
@@ -45,6 +46,22 @@ class ExactEnsemble(Ensemble):
     @override
     def gains(self) -> Floats:
         return self.trees.gains(self.n_features + 1)
+
+    @override
+    def nodes(self) -> Nodes:
+        n_trees, inner = self.trees.feature.shape
+        size, own = 2 * inner + 1, np.arange(2 * inner + 1)
+        nodes = np.zeros((n_trees, size), NODE)
+        nodes["feature"], nodes["left"], nodes["right"] = LEAF, own + 1, own + 2
+        nodes["feature"][:, :inner] = self.trees.feature
+        nodes["number"][:, :inner] = single_precision(self.trees.threshold)
+        nodes["number"][:, inner:] = self.learning_rate * self.trees.value
+        return Nodes(
+            np.concatenate([constant_tree(self.start), nodes.ravel()]),
+            np.concatenate([[0], 1 + size * np.arange(n_trees)]),
+            np.empty(0, np.uint32),
+            np.array([0, 1 + n_trees]),
+        )
 
 
 @dataclass(frozen=True)
