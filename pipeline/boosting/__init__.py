@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .estimator import PAPER
     from .forest import ExactRandomForestRegressor
     from .inspection import AuditResult, audit_predictions
+    from .loading import load
     from .regressor import MulticalibrationBoostingRegressor
     from .rescaling import Adaptive, Relaxed, Rescaling, Unit
 
@@ -32,6 +33,7 @@ _MODULES = {
     "Rescaling": "rescaling",
     "Unit": "rescaling",
     "audit_predictions": "inspection",
+    "load": "loading",
     "multicalibration_error": "audit",
 }
 
@@ -50,6 +52,7 @@ __all__ = [
     "Rescaling",
     "Unit",
     "audit_predictions",
+    "load",
     "multicalibration_error",
 ]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from numbers import Integral
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -33,6 +34,7 @@ from .parameters import check_parameters, check_weights, n_threads_of, seed_of, 
 from .rescaling import Rescaling
 from .rows import TrainingRows
 from .stopping import Choice, Gain, Judge, choose, gain, judge_of, stack
+from .storage import save
 from .trajectories import (
     NO_FOLD,
     BoostingSettings,
@@ -439,6 +441,19 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         if not 0 <= last <= self.best_round_:
             raise ValueError(f"n_rounds={n_rounds}: must be from 0 to {self.best_round_}")
         return matrix, self._initial_scores(table, matrix, initial_prediction), last
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to a file without pickle, which `mcgb.load` reads.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, such as ``model.npz``. It holds the correction, and the initial predictor if
+            that is the default forest; a model that was passed as ``init`` is stored apart, and
+            passed to `load`. Parameters that are objects are not stored.
+        """
+        check_is_fitted(self)
+        save(self, path)
 
     # --- what was learned -----------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,13 @@ class LightgbmForest(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(self, model: str) -> None:
         self.model = model
 
+    @cached_property
+    def trees_(self) -> TreeEnsemble:
+        """The trees of the text."""
+        return TreeEnsemble.of_lightgbm(self.model)
+
     def predict(self, X: Any) -> Floats:
         """The mean of its trees, (n,), for a matrix of numbers (n, d)."""
-        if not hasattr(self, "trees_"):
-            self.trees_ = TreeEnsemble.of_lightgbm(self.model)
         return self.trees_.predict(X, np.zeros(len(X)))
 
 

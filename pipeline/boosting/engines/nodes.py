@@ -7,9 +7,10 @@ of the engine, to the bit: values are added in the order of the trees.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numba import njit
@@ -45,21 +46,33 @@ class Nodes(NamedTuple):
     bounds: NDArray[np.int64]
 
     @classmethod
-    def joined(cls, rounds: Sequence[Nodes]) -> Nodes:
+    def joined(cls, parts: Sequence[Nodes]) -> Nodes:
         """Return the rounds of several, one after the other."""
-        sizes, n_sets, n_roots = (
-            np.concatenate([[0], np.cumsum([len(part[i]) for part in rounds])]) for i in (0, 2, 1)
+        none = cls(
+            np.empty(0, NODE), np.empty(0, np.int64), np.empty(0, np.uint32), np.zeros(1, np.int64)
         )
-        nodes = np.concatenate([part.nodes for part in rounds])
-        for k, part in enumerate(rounds):
-            own = nodes[sizes[k] : sizes[k + 1]]
-            own["number"][(part.nodes["flags"] & IS_SET) > 0] += n_sets[k]
+        n_nodes, n_roots, n_sets = (
+            np.cumsum([0, *(len(part[i]) for part in parts)]) for i in range(3)
+        )
+        moved = [part.nodes.copy() for part in parts]
+        for nodes, n in zip(moved, n_sets, strict=False):
+            nodes["number"][(nodes["flags"] & IS_SET) > 0] += n
         return cls(
-            nodes,
-            np.concatenate([part.roots + sizes[k] for k, part in enumerate(rounds)]),
-            np.concatenate([part.sets for part in rounds]),
-            np.concatenate([[0], *(part.bounds[1:] + n_roots[k] for k, part in enumerate(rounds))]),
+            np.concatenate([none.nodes, *moved]),
+            np.concatenate([none.roots, *(p.roots + n_nodes[k] for k, p in enumerate(parts))]),
+            np.concatenate([none.sets, *(part.sets for part in parts)]),
+            np.concatenate(
+                [none.bounds, *(p.bounds[1:] + n_roots[k] for k, p in enumerate(parts))]
+            ),
         )
+
+    def split(self) -> Iterator[Nodes]:
+        """Yield the trees of each round."""
+        ends = np.append(self.roots, len(self.nodes))
+        for first, last in pairwise(self.bounds):
+            start, stop = ends[first], ends[last]
+            roots, bounds = self.roots[first:last] - start, np.array([0, last - first])
+            yield Nodes(self.nodes[start:stop], roots, self.sets, bounds)
 
     def check(self, n_columns: int) -> None:
         """Raise ValueError unless compiled code can follow the trees on rows of so many columns."""
@@ -73,7 +86,7 @@ class Nodes(NamedTuple):
             ((nodes["feature"] >= LEAF) & (nodes["feature"] <= n_columns)).all(),
             *(((nodes[s] > 0) & (place + nodes[s] < n))[~leaf].all() for s in ("left", "right")),
             ((first >= 0) & (first + words <= len(self.sets)) & (words >= 0))[in_sets].all(),
-            ((self.roots >= 0) & (self.roots < n)).all(),
+            ((self.roots >= 0) & (self.roots < n)).all() and (np.diff(self.roots) > 0).all(),
             len(self.bounds) > 0 and self.bounds[0] == 0 and self.bounds[-1] == len(self.roots),
             (np.diff(self.bounds) >= 0).all(),
         ]
@@ -180,6 +193,28 @@ def add_up(rounds, X, feature, out):
 def constant_tree(value: float) -> NDArray[np.void]:
     """Return a tree of one leaf."""
     return np.array([(value, 0, 0, LEAF, 0)], NODE)
+
+
+def forest_nodes(forest: Any) -> Nodes:
+    """Return the trees of a fitted random forest of scikit-learn, which add up to its mean.
+
+    Of two classes, to the probability of the second.
+    """
+    trees = []
+    for estimator in forest.estimators_:
+        tree, place = estimator.tree_, np.arange(estimator.tree_.node_count)
+        leaf = tree.children_left < 0
+        nodes = np.zeros(len(place), NODE)
+        value = tree.value[:, 0, -1] / len(forest.estimators_)
+        nodes["number"] = np.where(leaf, value, single_precision(tree.threshold))
+        nodes["feature"] = np.where(leaf, LEAF, tree.feature)
+        nodes["left"] = np.where(leaf, 0, tree.children_left - place)
+        nodes["right"] = np.where(leaf, 0, tree.children_right - place)
+        nodes["flags"] = MISSING_LEFT * tree.missing_go_to_left
+        trees.append(nodes)
+    starts = np.cumsum([0, *map(len, trees)])[:-1]
+    bounds = np.array([0, len(trees)])
+    return Nodes(np.concatenate(trees), starts, np.empty(0, np.uint32), bounds)
 
 
 def lightgbm_nodes(text: str, constant: float = 0.0) -> tuple[Nodes, Floats]:

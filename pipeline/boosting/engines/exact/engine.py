@@ -49,19 +49,7 @@ class ExactEnsemble(Ensemble, OfTrees):
 
     @override
     def nodes(self) -> Nodes:
-        n_trees, inner = self.trees.feature.shape
-        size, own = 2 * inner + 1, np.arange(2 * inner + 1)
-        nodes = np.zeros((n_trees, size), NODE)
-        nodes["feature"], nodes["left"], nodes["right"] = LEAF, own + 1, own + 2
-        nodes["feature"][:, :inner] = self.trees.feature
-        nodes["number"][:, :inner] = single_precision(self.trees.threshold)
-        nodes["number"][:, inner:] = self.learning_rate * self.trees.value
-        return Nodes(
-            np.concatenate([constant_tree(self.start), nodes.ravel()]),
-            np.concatenate([[0], 1 + size * np.arange(n_trees)]),
-            np.empty(0, np.uint32),
-            np.array([0, 1 + n_trees]),
-        )
+        return exact_nodes(self.trees, self.learning_rate, self.start)
 
 
 @dataclass(frozen=True)
@@ -140,6 +128,23 @@ class ExactEngine(Engine):
     def bind(self, X: Floats, weights: Floats | None = None) -> ExactFitter:
         mass = None if weights is None else relative(weights)
         return ExactFitter(prepare(X), self.settings, mass)
+
+
+def exact_nodes(trees: Trees, rate: float, start: float) -> Nodes:
+    """Return trees of the kernel as nodes, with their values times a rate, and a constant."""
+    n_trees, inner = trees.feature.shape
+    size, own = 2 * inner + 1, np.arange(2 * inner + 1)
+    nodes = np.zeros((n_trees, size), NODE)
+    nodes["feature"], nodes["left"], nodes["right"] = LEAF, own + 1, own + 2
+    nodes["feature"][:, :inner] = trees.feature
+    nodes["number"][:, :inner] = single_precision(trees.threshold)
+    nodes["number"][:, inner:] = rate * trees.value
+    return Nodes(
+        np.concatenate([constant_tree(start), nodes.ravel()]),
+        np.concatenate([[0], 1 + size * np.arange(n_trees)]),
+        np.empty(0, np.uint32),
+        np.array([0, 1 + n_trees]),
+    )
 
 
 def grow(table: Table, residual: Floats, settings: TreeSettings, seed: int) -> Trees:

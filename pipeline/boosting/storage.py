@@ -1,0 +1,244 @@
+"""Fitted models as files without pickle: numbers and words, checked when they are read.
+
+A file is numpy's .npz: an array of bytes, which is a JSON text, and the arrays of the trees. It
+holds the correction, and the initial predictor if that is this library's own forest or mean. Any
+other model is stored as its owner stores it, and passed to `load`.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+from .algorithm import Round
+from .arrays import Floats
+from .encoding import CategoryCode, Encoding, LevelCode, NumberCode
+from .engines.exact.engine import exact_nodes
+from .engines.nodes import Nodes, OfTrees, TreeEnsemble, add_up, forest_nodes
+from .forest import ExactRandomForestRegressor
+from .stopping import Gain
+from .trajectories import FEEDBACK, Trajectory
+
+VERSION = 1
+CODES = {code.__name__: code for code in (NumberCode, LevelCode, CategoryCode)}
+ARRAYS = ("nodes", "roots", "sets", "bounds")
+SEES = ("table", "indicators", "matrix")
+UNREADABLE = (
+    ValueError, KeyError, TypeError, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile,
+    zlib.error,
+)  # fmt: skip
+_CURVES = ("weights_", "gaps_", "losses_", "validation_scores_")
+
+
+class StoredForest(BaseEstimator):  # type: ignore[misc]
+    """An initial forest that was read from a file."""
+
+    def __init__(self, trees: Nodes, classes: Any = None) -> None:
+        self.trees = trees
+        self.classes = classes
+
+    @property
+    def classes_(self) -> Any:
+        """The labels, of a forest of classes."""
+        return self.classes
+
+    def predict(self, X: Any) -> Floats:
+        """Return the mean of the trees, (n,), for a matrix of numbers (n, d)."""
+        out = np.empty(len(X))
+        add_up(self.trees, np.ascontiguousarray(X, np.float64), np.zeros(len(X)), out)
+        return out
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probabilities of both classes, (n, 2)."""
+        p = self.predict(X)
+        return np.column_stack([1.0 - p, p])
+
+
+def save(model: Any, path: str | Path) -> None:
+    """Write a fitted estimator to a file; see `MulticalibrationBoosting.save`."""
+    arrays: dict[str, Any] = {}
+    trajectories = [_described(t, k, arrays) for k, t in enumerate(model.trajectories_)]
+    plain = {k: v for k, v in model.get_params(deep=False).items() if _is_plain(v)}
+    about = {
+        "format": "mcgb",
+        "version": VERSION,
+        "estimator": type(model).__name__,
+        "parameters": plain,
+        "n_features_in": model.n_features_in_,
+        "feature_names_in": list(getattr(model, "feature_names_in_", [])),
+        "classes": model.classes_.tolist() if hasattr(model, "classes_") else None,
+        "encoding": [{"code": type(c).__name__, **asdict(c)} for c in model.encoding_.codes],
+        "init": _init_described(model, arrays),
+        "init_sees": getattr(model, "_init_sees", "table"),
+        "best_round": model.best_round_,
+        "gain": asdict(model.gain_) if getattr(model, "gain_", None) else None,
+        "trajectories": trajectories,
+        "curves": {n: getattr(model, n).tolist() for n in _CURVES if hasattr(model, n)},
+    }
+    text = np.frombuffer(json.dumps(about).encode(), np.uint8)
+    with Path(path).open("wb") as file:
+        np.savez_compressed(file, about=text, **arrays)
+
+
+def restore(path: str | Path, kinds: Sequence[type], init: Any = None) -> Any:
+    """Return the estimator, of one of some classes, in a file; see `mcgb.load`."""
+    try:
+        with np.load(Path(path), allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        about = json.loads(arrays.pop("about").tobytes())
+        if about["format"] != "mcgb":
+            raise KeyError("format")
+    except UNREADABLE as error:
+        raise ValueError(f"{path}: is no model of this library, or damaged ({error})") from None
+    if about["version"] > VERSION:
+        raise ValueError(
+            f"{path}: was written by a newer version (format {about['version']}; this one reads "
+            f"formats up to {VERSION})"
+        )
+    try:
+        return _restored(about, arrays, kinds, init)
+    except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
+        raise ValueError(f"{path}: is damaged ({error!r})") from None
+
+
+def _described(trajectory: Trajectory, k: int, arrays: dict[str, Any]) -> dict[str, Any]:
+    """Return a trajectory without its trees, which are added to the arrays."""
+    ensembles = [step.ensemble for step in trajectory.rounds]
+    trees = [ensemble.nodes() for ensemble in ensembles if isinstance(ensemble, OfTrees)]
+    if len(trees) < len(ensembles):
+        raise ValueError(
+            f"save: {type(ensembles[0]).__name__} cannot be stored; engines 'lightgbm', "
+            "'lightgbm_lossless' and 'exact' can"
+        )
+    if trees:
+        _put(arrays, f"{k}", Nodes.joined(trees))
+        arrays[f"{k}_gains"] = np.array([ensemble.gains() for ensemble in ensembles])
+    return {
+        "eta": trajectory.eta,
+        "feedback": trajectory.feedback,
+        "start": trajectory.start,
+        "share": trajectory.share,
+        "weights": [float(step.weight) for step in trajectory.rounds],
+        "gaps": [float(step.gap) for step in trajectory.rounds],
+    }
+
+
+def _init_described(model: Any, arrays: dict[str, Any]) -> Any:
+    """Return what is stored of the initial predictor: nothing, a mean, trees, or whose it is."""
+    init = model.init_
+    if init is None:
+        return None
+    if isinstance(init, DummyRegressor) and init.strategy == "constant":
+        return float(np.ravel(init.constant_)[0])
+    if model.init is not None and model._init_sees == "table":
+        return "user"
+    if isinstance(init, ExactRandomForestRegressor):
+        _put(
+            arrays,
+            "init",
+            exact_nodes(init.forest_.trees, 1.0 / init.n_estimators, init.forest_.mean),
+        )
+    elif isinstance(init, RandomForestRegressor | RandomForestClassifier):
+        _put(arrays, "init", forest_nodes(init))
+    else:
+        trees = init.trees if isinstance(init, StoredForest) else init.trees_.nodes()
+        _put(arrays, "init", trees)
+    return "trees"
+
+
+def _restored(
+    about: Mapping[str, Any], arrays: Mapping[str, Any], kinds: Sequence[type], init: Any
+) -> Any:
+    kind: Any = {k.__name__: k for k in kinds}[about["estimator"]]
+    known = set(kind().get_params(deep=False))
+    model = kind(**{k: v for k, v in about["parameters"].items() if k in known})
+    codes = [dict(code) for code in about["encoding"]]
+    model.encoding_ = Encoding(tuple(CODES[code.pop("code")](**_tuples(code)) for code in codes))
+    n_columns = len(model.encoding_.names)
+    model.n_features_in_ = int(about["n_features_in"])
+    if about["feature_names_in"]:
+        model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
+    if about["classes"] is not None:
+        model.classes_ = np.array(about["classes"])
+    model._init_sees = about["init_sees"]
+    if model._init_sees not in SEES or len(codes) != model.n_features_in_:
+        raise KeyError("init_sees")
+    stored = about["init"]
+    if (stored == "user") != (init is not None):
+        raise ValueError(
+            "init: is needed, the fitted model that was corrected"
+            if init is None
+            else "init: this file needs none"
+        )
+    model.init_ = init
+    if stored == "trees":
+        width = n_columns
+        if model._init_sees == "indicators":
+            width = model.encoding_.expanded(np.zeros((1, n_columns))).shape[1]
+        classes = getattr(model, "classes_", None)
+        model.init_ = StoredForest(_taken(arrays, "init", width), classes)
+    elif isinstance(stored, float):
+        mean = DummyRegressor(strategy="constant", constant=stored)
+        model.init_ = mean.fit([[0.0]], [0.0])
+    model.trajectories_ = tuple(
+        _trajectory(one, k, arrays, n_columns) for k, one in enumerate(about["trajectories"])
+    )
+    model.best_round_ = int(about["best_round"])
+    model.gain_ = Gain(**about["gain"]) if about["gain"] else None
+    for name in _CURVES:
+        if name in about["curves"]:
+            setattr(model, name, np.array(about["curves"][name], np.float64))
+    return model
+
+
+def _trajectory(
+    about: Mapping[str, Any], k: int, arrays: Mapping[str, Any], n_columns: int
+) -> Trajectory:
+    weights, gaps = (np.array(about[name], np.float64) for name in ("weights", "gaps"))
+    rounds: list[Round] = []
+    if len(weights):
+        trees, gains = _taken(arrays, f"{k}", n_columns), arrays[f"{k}_gains"]
+        if not len(weights) == len(gaps) == len(gains) == len(trees.bounds) - 1:
+            raise KeyError("rounds")
+        rounds = [
+            Round(TreeEnsemble(some, gain), float(weight), float(gap))
+            for some, gain, weight, gap in zip(trees.split(), gains, weights, gaps, strict=True)
+        ]
+    if about["feedback"] not in FEEDBACK:
+        raise KeyError("feedback")
+    start = None if about["start"] is None else float(about["start"])
+    return Trajectory(
+        tuple(rounds), float(about["eta"]), about["feedback"], start, float(about["share"])
+    )
+
+
+def _put(arrays: dict[str, Any], name: str, trees: Nodes) -> None:
+    arrays.update({f"{name}_{part}": getattr(trees, part) for part in ARRAYS})
+
+
+def _taken(arrays: Mapping[str, Any], name: str, n_columns: int) -> Nodes:
+    """Return trees that compiled code can follow on rows of so many columns."""
+    expected = Nodes.joined([])
+    found = Nodes(*(arrays[f"{name}_{part}"] for part in ARRAYS))
+    if any(a.dtype != b.dtype or a.ndim != 1 for a, b in zip(found, expected, strict=True)):
+        raise KeyError(name)
+    found.check(n_columns)
+    return found
+
+
+def _tuples(code: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in code.items()}
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
