@@ -10,7 +10,7 @@ import pandas as pd
 
 from .audit.auditor import cluster_codes, is_binary
 from .bias_tests import Moments
-from .frames import columns_of
+from .frames import columns_of, outcomes_of, predictions_of
 from .inspection import AuditResult, audit_predictions, groups_of
 from .rows import PredictedRows
 from .segments import COLUMNS, measure
@@ -86,12 +86,12 @@ class MulticalibrationDisplay:
         results = {
             name: audit_predictions(X, y, f, *common, **options) for name, f in named.items()
         }
-        y_ = np.asarray(y, np.float64)
+        y_ = outcomes_of(y)
         weight = np.ones(len(y_)) if sample_weight is None else np.asarray(sample_weight, float)
         codes = None if clusters is None else cluster_codes(clusters, len(y_))
         curves = {}
         for name, f in named.items():
-            f_ = np.asarray(f, np.float64)
+            f_ = predictions_of(f)
             binary = is_binary(y_, f_)
             rows = PredictedRows(y=y_, f=f_, weights=weight, binary=binary, clusters=codes)
             curves[name, OVERALL] = _curve(rows, np.arange(len(y_)), n_bins)

@@ -73,7 +73,8 @@ class _Leveled:
     def _as_levels(self, column: Numbers) -> Levels:
         """Return numbers as categories: a column of them may be read as numbers the next time."""
         values, codes = np.unique(column.cells, return_inverse=True)
-        words = tuple(MISSING if np.isnan(value) else word(value) for value in values)
+        cells = values if not column.flags else [v if np.isnan(v) else bool(v) for v in values]
+        words = tuple(MISSING if np.isnan(cell) else word(cell) for cell in cells)
         if not {*self.levels, MISSING}.intersection(words):
             raise ValueError(
                 f"X: column {self.name!r} held categories when the model was fitted; now it has "

@@ -27,7 +27,7 @@ from .arrays import Floats, Ints
 from .encoding import Encoding, check_levels
 from .engines import NATIVE, Engine, make_engine
 from .folds import fold_numbers
-from .frames import columns_of
+from .frames import as_table, columns_of
 from .initial_predictor import InitialPredictor
 from .losses import Loss
 from .parameters import check_parameters, check_weights, n_threads_of, seed_of, tree_settings
@@ -338,7 +338,7 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
 
     def _table(self, X: Any, *, reset: bool) -> tuple[Any, Floats]:
         """Return X as initial predictors are given it, and as the trees are."""
-        native = self.engine in NATIVE
+        native, X = self.engine in NATIVE, as_table(X)
         if isinstance(X, pd.DataFrame):
             validate_data(self, X, skip_check_array=True, reset=reset)
             columns = columns_of(X)

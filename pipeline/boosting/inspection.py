@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -14,8 +14,8 @@ from .arrays import Floats
 from .audit import Assessment, Auditor
 from .audit.auditor import cluster_codes, is_binary
 from .bias_tests import Moments
-from .encoding import design_of
-from .frames import Column, Levels, columns_of
+from .encoding import check_levels, design_of
+from .frames import Column, Levels, columns_of, numbers_of, outcomes_of, predictions_of, word
 from .parameters import seed_of
 from .rows import PredictedRows
 from .segments import COLUMNS, bin_columns, find_segments, holm, measure
@@ -85,8 +85,9 @@ def audit_predictions(
 ) -> AuditResult:
     """Audit predictions on rows that the model was not fitted to.
 
-    X : DataFrame or array (n, d): numbers, flags, words, missing cells.  y : (n,) numbers, or 0 and
-    1.  prediction : (n,) expected values, or probabilities of 1.
+    X : table or array (n, d): numbers, flags, words, missing cells.  y : (n,) numbers, or labels of
+    two classes, of which the second in order counts as 1.  prediction : (n,) expected values, or
+    probabilities of 1; or of both classes, (n, 2).
     groups : names of columns of X, or named groups as a mapping or DataFrame of flags or
         categories (n,). Levels and pairs of levels with enough rows are tested.
     min_rows : the smallest number of rows of a segment; by default 1 % of them, and at least 30.
@@ -99,13 +100,14 @@ def audit_predictions(
     `pipeline.boosting.segments`. Rows with a sample weight of 0 are left out.
     """
     columns = columns_of(X)
-    outcome, predicted = _numbers(y, "y"), _numbers(prediction, "prediction")
+    check_levels(columns)
+    outcome, predicted = outcomes_of(y), predictions_of(prediction)
     n = len(outcome)
-    weight = np.ones(n) if sample_weight is None else _numbers(sample_weight, "sample_weight")
+    weight = np.ones(n) if sample_weight is None else numbers_of(sample_weight, "sample_weight")
     _check_lengths(columns, n, prediction=predicted, sample_weight=weight)
     named = groups_of(groups, columns, n)
-    if (weight < 0).any() or not weight.any():
-        raise ValueError("sample_weight: must not be negative, nor zero everywhere")
+    if (weight < 0).any() or (weight > 0).sum() < 2:
+        raise ValueError("sample_weight: must not be negative, and positive for two rows at least")
     rows = PredictedRows(
         y=outcome,
         f=predicted,
@@ -170,8 +172,7 @@ def _test_groups(named: Sequence[Levels], rows: PredictedRows, min_rows: int) ->
     pairs = [
         (f"{a.name} = {u} and {b.name} = {v}", (a.codes == i) & (b.codes == j))
         for a, b in combinations(named, 2)
-        for i, u in enumerate(a.levels)
-        for j, v in enumerate(b.levels)
+        for i, j, u, v in _frequent(a, b, min_rows)
     ]
     if not named:
         return pd.DataFrame(columns=COLUMNS)
@@ -182,6 +183,13 @@ def _test_groups(named: Sequence[Levels], rows: PredictedRows, min_rows: int) ->
         if inside.sum() >= max(min_rows, 2)
     ]
     return holm(pd.DataFrame(lines, columns=COLUMNS))
+
+
+def _frequent(a: Levels, b: Levels, least: int) -> Iterator[tuple[int, int, str, str]]:
+    """Yield the pairs of levels that many rows have: there may be far too many others."""
+    pairs, counts = np.unique(np.column_stack([a.codes, b.codes]), axis=0, return_counts=True)
+    for i, j in pairs[counts >= least]:
+        yield int(i), int(j), a.levels[i], b.levels[j]
 
 
 def groups_of(groups: Any, columns: Sequence[Column], n: int) -> list[Levels]:
@@ -199,6 +207,10 @@ def groups_of(groups: Any, columns: Sequence[Column], n: int) -> list[Levels]:
         unknown = [g for g in wanted if g not in by_name]
         if unknown:
             raise ValueError(f"groups={unknown}: not columns of X, which has {', '.join(by_name)}")
+        names = [c.name for c in columns]
+        twice = [g for g in wanted if names.count(g) > 1]
+        if twice:
+            raise ValueError(f"groups={twice}: X has several columns of that name")
         found = [by_name[g] for g in wanted]
     return [_as_levels(c) for c in found]
 
@@ -211,25 +223,13 @@ def _as_levels(column: Column) -> Levels:
         raise ValueError(
             f"groups: {column.name!r} has {len(values)} different numbers; cut it into ranges first"
         )
-    return Levels(column.name, codes, tuple(f"{v:.4g}" for v in values))
+    return Levels(column.name, codes, tuple(word(v) for v in values))
 
 
 def _taken(column: Any, rows: Any) -> Any:
     if isinstance(column, Levels):
         return Levels(column.name, column.codes[rows], column.levels)
     return type(column)(column.name, column.cells[rows])
-
-
-def _numbers(values: Any, name: str) -> Floats:
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name}: must hold numbers") from None
-    if array.ndim != 1:
-        raise ValueError(f"{name}: must have one dimension; its shape is {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name}: holds NaN or infinity")
-    return array
 
 
 def _check_lengths(columns: Sequence[Column], n: int, **others: Floats) -> None:

@@ -228,10 +228,11 @@ def _put(arrays: dict[str, Any], name: str, trees: Nodes) -> None:
 
 def _taken(arrays: Mapping[str, Any], name: str, n_columns: int) -> Nodes:
     """Return trees that compiled code can follow on rows of so many columns."""
-    expected = Nodes.joined([])
     found = Nodes(*(arrays[f"{name}_{part}"] for part in ARRAYS))
-    if any(a.dtype != b.dtype or a.ndim != 1 for a, b in zip(found, expected, strict=True)):
-        raise KeyError(name)
+    for array, kind in zip(ARRAYS, Nodes.joined([]), strict=True):
+        given = getattr(found, array)
+        if given.dtype != np.asarray(kind).dtype or given.ndim != 1:
+            raise KeyError(array)
     found.check(n_columns)
     return found
 

@@ -162,7 +162,7 @@ def test_rows_without_weight_are_not_there_and_the_same_seed_gives_the_same_resu
     [
         ({"y": np.zeros(3)}, "y: has 3 rows instead of X's 50"),
         ({"prediction": np.full(50, np.nan)}, "prediction: holds NaN"),
-        ({"y": ["a"] * 50}, "y: must hold numbers"),
+        ({"y": ["a"] * 50}, "y: has 1 classes"),
         ({"sample_weight": -np.ones(50)}, "sample_weight: must not be negative"),
         ({"groups": ["nope"]}, "not columns of X, which has age"),
         ({"X": pd.DataFrame({"d": pd.date_range("2020", periods=50)})}, "'d' holds dates"),

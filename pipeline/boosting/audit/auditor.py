@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..arrays import Flags, Floats, Ints
 from ..encoding import design_of
-from ..frames import columns_of
+from ..frames import as_table, columns_of, numbers_of, outcomes_of, predictions_of
 from .estimates import Leaves, Reading, error_of, mean_square, signed_root
 from .significance import FLIPS, Drawn, Sums, flipped_squares, p_value, standard_error
 from .trees import MAX_DEPTH, Columns, Labels, add_squares, draw_trees, ordered_keys
@@ -61,6 +61,7 @@ class Auditor:
             raise ValueError(f"depth={depth}: must be from 1 to {MAX_DEPTH}")
         if n_trees < 1:
             raise ValueError(f"n_trees={n_trees}: must be at least 1")
+        X = as_table(X)
         if not isinstance(X, np.ndarray):
             X = design_of(columns_of(X))
         if X.ndim != 2 or len(X) == 0:
@@ -204,8 +205,8 @@ class Auditor:
 
 def multicalibration_error(
     X: Any,
-    y: Floats,
-    f: Floats,
+    y: Any,
+    f: Any,
     *,
     sample_weight: Floats | None = None,
     reading: Reading = "leaf_indicators",
@@ -215,13 +216,14 @@ def multicalibration_error(
 ) -> float:
     """Return the plug-in error of predictions ``f`` (n,) of ``y`` (n,) on rows X (n, d).
 
+    y and f may be labels and probabilities as in `audit_predictions`.
+
     It is positive even for a perfect predictor: see `Auditor.assess` for the error without its
     floor.
     """
     auditor = Auditor(X, n_trees=n_trees, depth=depth, seed=seed)
-    outcome, prediction = (np.asarray(v, dtype=np.float64) for v in (y, f))
     return auditor.error(
-        y=outcome, prediction=prediction, sample_weight=sample_weight, reading=reading
+        y=outcomes_of(y), prediction=predictions_of(f), sample_weight=sample_weight, reading=reading
     )
 
 
@@ -243,7 +245,7 @@ def cluster_codes(clusters: Any, n: int) -> Ints:
 
 
 def _weights(sample_weight: Any, n: int) -> Floats:
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = numbers_of(sample_weight, "sample_weight")
     _require_rows(weight, n, "sample_weight")
     if (weight < 0).any() or not weight.any():
         raise ValueError("sample_weight: must not be negative, nor zero everywhere")

@@ -14,7 +14,7 @@ from pipeline.report.place import report_folder
 from pipeline.report.scorecards import scorecard
 from pipeline.runs.plan import Plan
 
-NAMES = ("feedback", "feedback_paper")  # the experiments
+NAMES = ("feedback", "feedback_paper", "feedback_external")  # the experiments
 FILE, FIGURE = "feedback.csv", "feedback"
 
 
@@ -49,7 +49,7 @@ class Feedback(Chapter):
         runs = [table for table in found if table is not None]
         if not context.scope.is_replication or not runs:
             return None
-        varied, papers = found
+        varied, papers, external = found
         figures = []
         if varied is not None:
             folder = context.folder / "figures"
@@ -57,6 +57,8 @@ class Feedback(Chapter):
         content = {
             "table": None if varied is None else effects.shown(varied),
             "papers": None if papers is None else effects.shown(papers),
+            "external": None if external is None else effects.shown(external),
+            "judged": [] if external is None else effects.judge.judge_all(external),
         }
         return Section(content, effects.judge.judge_all(runs[0]), figures)
 
