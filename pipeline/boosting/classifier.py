@@ -1,33 +1,37 @@
-"""Multicalibration gradient boosting for two classes, by scikit-learn's conventions."""
+"""Multicalibration gradient boosting for classes, by scikit-learn's conventions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted
 
 from .arrays import Floats
 from .estimator import MulticalibrationBoosting
 from .initial import classifier_forest
+from .initial_predictor import InitialPredictor
 from .logloss import sigmoid
 from .losses import LogLoss
 from .parameters import check_initial_prediction, check_predicted
+from .rows import TrainingRows
 
 ROUNDING = 1e-6  # by which probabilities that are passed may lie outside of [0, 1]
 
 
 class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosting):  # type: ignore[misc]
-    """Multicalibration boosting for two classes with the log-loss, as a correction of a classifier.
+    """Multicalibration boosting with the log-loss, as a correction of a classifier.
 
     f is a logit. Each round fits an ensemble of trees to the log-loss on the features (x, f) from
     the offset f_t and moves to f_{t+1} = w_t (f_t + η h_t), as `MulticalibrationBoostingRegressor`
-    does for the squared loss.
+    does for the squared loss. Of more than two classes, each has a correction of its own, on the
+    logit of its own probability, and what is kept of it is decided for itself; the corrected
+    probabilities are divided by their sum.
 
     Parameters and attributes are those of `MulticalibrationBoostingRegressor`, but
 
@@ -36,55 +40,97 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
     init : classifier or None, default=None
         The initial predictor, with `predict_proba`; None is scikit-learn's forest of 100 trees of
         depth 5.
-    classes_ : the two labels, sorted.
+    classes_ : the labels, sorted.
     losses_ : the mean log-losses.
+    corrections_ : of more than two classes, the fitted classifier of each class, whose attributes
+        tell of its rounds; otherwise empty.
 
-    Initial predictions that are passed are probabilities of the second class, (n,), or of both,
-    (n, 2). For more than two classes, `sklearn.multiclass.OneVsRestClassifier` fits one model for
-    each class and normalises.
+    Initial predictions that are passed are probabilities of all classes, (n, classes), or of the
+    second of two, (n,).
     """
 
     _loss = LogLoss()
     _is_classifier = True
 
+    def _fit(
+        self, initial: InitialPredictor, rows: TrainingRows, honest: TrainingRows | None, seed: int
+    ) -> Self:
+        self.corrections_: tuple[MulticalibrationBoostingClassifier, ...] = ()
+        if len(self.classes_) == 2:
+            return super()._fit(initial, rows, honest, seed)
+        fitted = initial.fit(rows)
+        self.init_, found = fitted.predictor, []
+        for k, label in enumerate(self.classes_):
+            one = type(self)(**(self.get_params(deep=False) | {"init": None, "init_cv": None}))
+            held_out: dict[str, Any] = {"groups": rows.groups}
+            if honest is not None:
+                held_out = {
+                    "X_val": honest.table,
+                    "y_val": honest.labels == label,
+                    "sample_weight_val": honest.weights,
+                    "initial_prediction_val": sigmoid(initial.scores(fitted, honest)[:, k]),
+                }
+            p = sigmoid(fitted.f0[:, k])
+            found.append(one.fit(rows.table, rows.labels == label, rows.weights, p, **held_out))
+        self.corrections_ = tuple(found)
+        self.best_round_ = max(one.best_round_ for one in found)
+        return self
+
     def staged_decision_function(
         self, X: Any, initial_prediction: ArrayLike | None = None, *, n_rounds: int | None = None
     ) -> Iterator[Floats]:
         """Yield the logits f_0(x), …, f_T(x), each (n,); T is ``n_rounds`` or `best_round_`."""
+        check_is_fitted(self)
+        if self.corrections_:
+            raise ValueError(
+                "stages are those of two classes; of more, each of corrections_ has its own"
+            )
         return self._staged_scores(X, initial_prediction, n_rounds)
 
     def decision_function(
         self, X: Any, initial_prediction: ArrayLike | None = None, *, n_rounds: int | None = None
     ) -> Floats:
-        """Return the logits f_T(x), (n,), of the second class."""
+        """Return the logits f_T(x), (n,), of the second class; of more, logarithms (n, classes)."""
+        check_is_fitted(self)
+        if self.corrections_:
+            return np.log(self.predict_proba(X, initial_prediction))
         return self._scores(X, initial_prediction, n_rounds)
 
     def staged_predict_proba(
         self, X: Any, initial_prediction: ArrayLike | None = None, *, n_rounds: int | None = None
     ) -> Iterator[Floats]:
         """Yield the probabilities of both classes after each round, each (n, 2)."""
-        for f in self._staged_scores(X, initial_prediction, n_rounds):
+        for f in self.staged_decision_function(X, initial_prediction, n_rounds=n_rounds):
             yield _both(sigmoid(f))
 
     def predict_proba(
         self, X: Any, initial_prediction: ArrayLike | None = None, *, n_rounds: int | None = None
     ) -> Floats:
-        """Return the probabilities of both classes, (n, 2)."""
-        return _both(sigmoid(self._scores(X, initial_prediction, n_rounds)))
+        """Return the probabilities of all classes, (n, classes)."""
+        check_is_fitted(self)
+        if not self.corrections_:
+            return _both(sigmoid(self._scores(X, initial_prediction, n_rounds)))
+        if n_rounds is not None:
+            raise ValueError("n_rounds: is for two classes")
+        table, matrix = self._table(X, reset=False)
+        start = sigmoid(self._initial_scores(table, matrix, initial_prediction))
+        each = zip(self.corrections_, start.T, strict=True)
+        found = np.column_stack([one.predict_proba(X, p)[:, 1] for one, p in each])
+        return found / found.sum(axis=1, keepdims=True)
 
     def staged_predict(
         self, X: Any, initial_prediction: ArrayLike | None = None, *, n_rounds: int | None = None
     ) -> Iterator[Any]:
         """Yield the more probable labels after each round, each (n,)."""
-        for f in self._staged_scores(X, initial_prediction, n_rounds):
+        for f in self.staged_decision_function(X, initial_prediction, n_rounds=n_rounds):
             yield self.classes_[(f > 0).astype(int)]
 
     def predict(
         self, X: Any, initial_prediction: ArrayLike | None = None, *, n_rounds: int | None = None
     ) -> Any:
-        """Return the more probable label of each row, (n,)."""
-        check_is_fitted(self)
-        return self.classes_[(self._scores(X, initial_prediction, n_rounds) > 0).astype(int)]
+        """Return the most probable label of each row, (n,)."""
+        f = self.decision_function(X, initial_prediction, n_rounds=n_rounds)
+        return self.classes_[f.argmax(axis=1) if self.corrections_ else (f > 0).astype(int)]
 
     def score(
         self,
@@ -107,23 +153,28 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
         proba = check_predicted(init.predict_proba(table))
         if proba.ndim != 2 or proba.shape[1] != len(known):
             raise ValueError(f"init: its predict_proba has the shape {proba.shape}")
-        if self.classes_[1] not in known:
-            return self._loss.score(np.zeros(len(proba)))
-        return self._loss.score(proba[:, known.index(self.classes_[1])])
+        every = np.zeros((len(proba), len(self.classes_)))
+        every[:, np.searchsorted(self.classes_, known)] = proba
+        return self._of_classes(every)
 
     def _out_of_bag(self, forest: Any) -> Floats:
-        second = list(forest.classes_).index(self.classes_[1])
-        proba = np.asarray(forest.oob_decision_function_[:, second], dtype=np.float64)
+        proba = np.asarray(forest.oob_decision_function_, dtype=np.float64)
         del forest.oob_decision_function_  # a model's size does not depend on the number of rows
-        return self._loss.score(proba)
+        return self._of_classes(proba)
 
     def _given_scores(self, initial_prediction: ArrayLike, n: int) -> Floats:
-        p = np.asarray(initial_prediction, dtype=np.float64)
-        p = p[:, 1] if p.ndim == 2 and p.shape[1] == 2 else p
-        p = check_initial_prediction(p, (n,))
+        p, classes = np.asarray(initial_prediction, dtype=np.float64), len(self.classes_)
+        if classes == 2 and not (p.ndim == 2 and p.shape[1] == 2):
+            p = check_initial_prediction(p, (n,))
+            p = _both(p)
+        p = check_initial_prediction(p, (n, classes))
         if p.min() < -ROUNDING or p.max() > 1.0 + ROUNDING:
             raise ValueError("initial_prediction: must hold probabilities, from 0 to 1")
-        return self._loss.score(p)
+        return self._of_classes(p)
+
+    def _of_classes(self, proba: Floats) -> Floats:
+        """Return the logits of the second of two classes, (n,), or of all, (n, classes)."""
+        return self._loss.score(proba[:, 1] if proba.shape[1] == 2 else proba)
 
     def _target(self, labels: Any, *, reset: bool) -> Floats:
         assert_all_finite(labels, input_name="y")
@@ -132,24 +183,12 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
             if self.init is not None and not hasattr(self.init, "predict_proba"):
                 raise ValueError(f"init={self.init!r}: must be a classifier with predict_proba")
             self.classes_ = np.unique(labels)
-            if len(self.classes_) > 2:
-                raise ValueError(
-                    "Only binary classification is supported. The type of the target is "
-                    f"{type_of_target(labels)}: y has {len(self.classes_)} instead of two classes. "
-                    "sklearn.multiclass.OneVsRestClassifier(...) fits one model for each"
-                )
             if len(self.classes_) < 2:
                 raise ValueError("y: has one class only; a classifier needs two classes")
         unknown = ~np.isin(labels, self.classes_)
         if unknown.any():
             raise ValueError(f"y_val: has the label {labels[unknown][0]!r}, which y has not")
-        return (labels == self.classes_[1]).astype(np.float64)
-
-    def __sklearn_tags__(self) -> Any:
-        """Return the tags; there are two classes only."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+        return np.searchsorted(self.classes_, labels).astype(np.float64)
 
 
 def _both(p: Floats) -> Floats:

@@ -40,8 +40,8 @@ class InitialPredictor:
     view : maps the trees' matrix to what the predictor is given; None: it is given the table as it
         was passed to the estimator.
     seed : of the folds.
-    predict : (predictor, table) → its predictions as scores (n,).
-    out_of_bag : a fitted forest → its out-of-bag predictions as scores (n,).
+    predict : (predictor, table) → its predictions as scores (n,), or (n, classes) of many.
+    out_of_bag : a fitted forest → its out-of-bag predictions, likewise.
     """
 
     predictor: Any
@@ -106,12 +106,12 @@ class InitialPredictor:
         return rows.table if self.view is None else self.view(rows.X)
 
     def _out_of_fold(self, rows: TrainingRows, fold: Ints) -> Floats:
-        f0 = np.empty(len(rows))
+        found, order = [], []
         for k in np.unique(fold):
-            test = np.flatnonzero(fold == k)
+            order.append(np.flatnonzero(fold == k))
             predictor = self._fitted(rows.take(np.flatnonzero(fold != k)))
-            f0[test] = self.predict(predictor, self.table(rows.take(test)))
-        return f0
+            found.append(self.predict(predictor, self.table(rows.take(order[-1]))))
+        return np.concatenate(found)[np.argsort(np.concatenate(order))]
 
     def _fitted_with_out_of_bag(self, rows: TrainingRows) -> Any:
         with warnings.catch_warnings():

@@ -8,8 +8,6 @@ other model is stored as its owner stores it, and passed to `load`.
 from __future__ import annotations
 
 import json
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -33,17 +31,16 @@ VERSION = 1
 CODES = {code.__name__: code for code in (NumberCode, LevelCode, CategoryCode)}
 ARRAYS = ("nodes", "roots", "sets", "bounds")
 SEES = ("table", "indicators", "matrix")
-UNREADABLE = (
-    ValueError, KeyError, TypeError, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile,
-    zlib.error,
-)  # fmt: skip
 _CURVES = ("weights_", "gaps_", "losses_", "validation_scores_")
 
 
 class StoredForest(BaseEstimator):  # type: ignore[misc]
-    """An initial forest that was read from a file."""
+    """An initial forest that was read from a file: its mean, or the probability of each class.
 
-    def __init__(self, trees: Nodes, classes: Any = None) -> None:
+    trees : of more than two classes those of each, otherwise one, for y or the second class.
+    """
+
+    def __init__(self, trees: tuple[Nodes, ...], classes: Any = None) -> None:
         self.trees = trees
         self.classes = classes
 
@@ -54,40 +51,54 @@ class StoredForest(BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Floats:
         """Return the mean of the trees, (n,), for a matrix of numbers (n, d)."""
-        out = np.empty(len(X))
-        add_up(self.trees, np.ascontiguousarray(X, np.float64), np.zeros(len(X)), out)
-        return out
+        return self._means(X)[0]
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probabilities of both classes, (n, 2)."""
-        p = self.predict(X)
-        return np.column_stack([1.0 - p, p])
+        """Return the probabilities of all classes, (n, classes)."""
+        found = self._means(X)
+        return np.column_stack(found if len(found) > 1 else [1.0 - found[0], found[0]])
+
+    def _means(self, X: Any) -> list[Floats]:
+        rows, found = np.ascontiguousarray(X, np.float64), []
+        for trees in self.trees:
+            found.append(np.empty(len(rows)))
+            add_up(trees, rows, np.zeros(len(rows)), found[-1])
+        return found
 
 
 def save(model: Any, path: str | Path) -> None:
     """Write a fitted estimator to a file; see `MulticalibrationBoosting.save`."""
     arrays: dict[str, Any] = {}
-    trajectories = [_described(t, k, arrays) for k, t in enumerate(model.trajectories_)]
+    about = {"format": "mcgb", "version": VERSION, **_about(model, "", arrays)}
+    text = np.frombuffer(json.dumps(about).encode(), np.uint8)
+    with Path(path).open("wb") as file:
+        np.savez_compressed(file, about=text, **arrays)
+
+
+def _about(model: Any, prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
+    """Return what is told of a model in words; its trees are added to the arrays."""
     plain = {k: v for k, v in model.get_params(deep=False).items() if _is_plain(v)}
-    about = {
-        "format": "mcgb",
-        "version": VERSION,
+    corrections = getattr(model, "corrections_", ())
+    trajectories = getattr(model, "trajectories_", ())
+    return {
         "estimator": type(model).__name__,
         "parameters": plain,
         "n_features_in": model.n_features_in_,
         "feature_names_in": list(getattr(model, "feature_names_in_", [])),
         "classes": model.classes_.tolist() if hasattr(model, "classes_") else None,
         "encoding": [{"code": type(c).__name__, **asdict(c)} for c in model.encoding_.codes],
-        "init": _init_described(model, arrays),
+        "init": _init_described(model, f"{prefix}init", arrays),
         "init_sees": getattr(model, "_init_sees", "table"),
         "best_round": model.best_round_,
         "gain": asdict(model.gain_) if getattr(model, "gain_", None) else None,
-        "trajectories": trajectories,
+        "trajectories": [
+            _described(one, f"{prefix}{k}", arrays) for k, one in enumerate(trajectories)
+        ],
         "curves": {n: getattr(model, n).tolist() for n in _CURVES if hasattr(model, n)},
+        "corrections": [
+            _about(one, f"{prefix}class{k}-", arrays) for k, one in enumerate(corrections)
+        ],
     }
-    text = np.frombuffer(json.dumps(about).encode(), np.uint8)
-    with Path(path).open("wb") as file:
-        np.savez_compressed(file, about=text, **arrays)
 
 
 def restore(path: str | Path, kinds: Sequence[type], init: Any = None) -> Any:
@@ -98,7 +109,9 @@ def restore(path: str | Path, kinds: Sequence[type], init: Any = None) -> Any:
         about = json.loads(arrays.pop("about").tobytes())
         if about["format"] != "mcgb":
             raise KeyError("format")
-    except UNREADABLE as error:
+    except OSError:
+        raise
+    except Exception as error:  # numpy, zip and JSON have a dozen for files that they do not know
         raise ValueError(f"{path}: is no model of this library, or damaged ({error})") from None
     if about["version"] > VERSION:
         raise ValueError(
@@ -106,12 +119,12 @@ def restore(path: str | Path, kinds: Sequence[type], init: Any = None) -> Any:
             f"formats up to {VERSION})"
         )
     try:
-        return _restored(about, arrays, kinds, init)
+        return _restored(about, "", arrays, kinds, init)
     except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
         raise ValueError(f"{path}: is damaged ({error!r})") from None
 
 
-def _described(trajectory: Trajectory, k: int, arrays: dict[str, Any]) -> dict[str, Any]:
+def _described(trajectory: Trajectory, name: str, arrays: dict[str, Any]) -> dict[str, Any]:
     """Return a trajectory without its trees, which are added to the arrays."""
     ensembles = [step.ensemble for step in trajectory.rounds]
     trees = [ensemble.nodes() for ensemble in ensembles if isinstance(ensemble, OfTrees)]
@@ -121,8 +134,8 @@ def _described(trajectory: Trajectory, k: int, arrays: dict[str, Any]) -> dict[s
             "'lightgbm_lossless' and 'exact' can"
         )
     if trees:
-        _put(arrays, f"{k}", Nodes.joined(trees))
-        arrays[f"{k}_gains"] = np.array([ensemble.gains() for ensemble in ensembles])
+        _put(arrays, name, Nodes.joined(trees))
+        arrays[f"{name}_gains"] = np.array([ensemble.gains() for ensemble in ensembles])
     return {
         "eta": trajectory.eta,
         "feedback": trajectory.feedback,
@@ -133,7 +146,7 @@ def _described(trajectory: Trajectory, k: int, arrays: dict[str, Any]) -> dict[s
     }
 
 
-def _init_described(model: Any, arrays: dict[str, Any]) -> Any:
+def _init_described(model: Any, name: str, arrays: dict[str, Any]) -> Any:
     """Return what is stored of the initial predictor: nothing, a mean, trees, or whose it is."""
     init = model.init_
     if init is None:
@@ -142,22 +155,32 @@ def _init_described(model: Any, arrays: dict[str, Any]) -> Any:
         return float(np.ravel(init.constant_)[0])
     if model.init is not None and model._init_sees == "table":
         return "user"
-    if isinstance(init, ExactRandomForestRegressor):
-        _put(
-            arrays,
-            "init",
-            exact_nodes(init.forest_.trees, 1.0 / init.n_estimators, init.forest_.mean),
-        )
-    elif isinstance(init, RandomForestRegressor | RandomForestClassifier):
-        _put(arrays, "init", forest_nodes(init))
-    else:
-        trees = init.trees if isinstance(init, StoredForest) else init.trees_.nodes()
-        _put(arrays, "init", trees)
-    return "trees"
+    trees = _forest_trees(init)
+    for k, one in enumerate(trees):
+        _put(arrays, f"{name}{k}", one)
+    return {"forests": len(trees)}
+
+
+def _forest_trees(forest: Any) -> tuple[Nodes, ...]:
+    """Return the trees of a forest as `StoredForest` has them."""
+    if isinstance(forest, StoredForest):
+        return forest.trees
+    if isinstance(forest, ExactRandomForestRegressor):
+        trees = forest.forest_.trees
+        return (exact_nodes(trees, 1.0 / forest.n_estimators, forest.forest_.mean),)
+    if isinstance(forest, RandomForestClassifier) and len(forest.classes_) > 2:
+        return tuple(forest_nodes(forest, k) for k in range(len(forest.classes_)))
+    if isinstance(forest, RandomForestRegressor | RandomForestClassifier):
+        return (forest_nodes(forest, -1),)
+    return (forest.trees_.nodes(),)  # LightGBM's
 
 
 def _restored(
-    about: Mapping[str, Any], arrays: Mapping[str, Any], kinds: Sequence[type], init: Any
+    about: Mapping[str, Any],
+    prefix: str,
+    arrays: Mapping[str, Any],
+    kinds: Sequence[type],
+    init: Any,
 ) -> Any:
     kind: Any = {k.__name__: k for k in kinds}[about["estimator"]]
     known = set(kind().get_params(deep=False))
@@ -181,18 +204,30 @@ def _restored(
             else "init: this file needs none"
         )
     model.init_ = init
-    if stored == "trees":
+    if isinstance(stored, dict):
         width = n_columns
         if model._init_sees == "indicators":
             width = model.encoding_.expanded(np.zeros((1, n_columns))).shape[1]
         classes = getattr(model, "classes_", None)
-        model.init_ = StoredForest(_taken(arrays, "init", width), classes)
+        names = [f"{prefix}init{k}" for k in range(stored["forests"])]
+        trees = tuple(_taken(arrays, name, width) for name in names)
+        if len(trees) not in ((1,) if classes is None or len(classes) == 2 else (len(classes),)):
+            raise KeyError("init")
+        model.init_ = StoredForest(trees, classes)
     elif isinstance(stored, float):
         mean = DummyRegressor(strategy="constant", constant=stored)
         model.init_ = mean.fit([[0.0]], [0.0])
     model.trajectories_ = tuple(
-        _trajectory(one, k, arrays, n_columns) for k, one in enumerate(about["trajectories"])
+        _trajectory(one, f"{prefix}{k}", arrays, n_columns)
+        for k, one in enumerate(about["trajectories"])
     )
+    if about["classes"] is not None:
+        model.corrections_ = tuple(
+            _restored(one, f"{prefix}class{k}-", arrays, kinds, None)
+            for k, one in enumerate(about["corrections"])
+        )
+        if len(model.corrections_) not in (0, len(model.classes_)):
+            raise KeyError("corrections")
     model.best_round_ = int(about["best_round"])
     model.gain_ = Gain(**about["gain"]) if about["gain"] else None
     for name in _CURVES:
@@ -202,12 +237,12 @@ def _restored(
 
 
 def _trajectory(
-    about: Mapping[str, Any], k: int, arrays: Mapping[str, Any], n_columns: int
+    about: Mapping[str, Any], name: str, arrays: Mapping[str, Any], n_columns: int
 ) -> Trajectory:
     weights, gaps = (np.array(about[name], np.float64) for name in ("weights", "gaps"))
     rounds: list[Round] = []
     if len(weights):
-        trees, gains = _taken(arrays, f"{k}", n_columns), arrays[f"{k}_gains"]
+        trees, gains = _taken(arrays, name, n_columns), arrays[f"{name}_gains"]
         if not len(weights) == len(gaps) == len(gains) == len(trees.bounds) - 1:
             raise KeyError("rounds")
         rounds = [

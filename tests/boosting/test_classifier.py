@@ -6,10 +6,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
-from sklearn.datasets import make_classification
+from sklearn.datasets import load_wine, make_classification
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pipeline.boosting import PAPER, Adaptive, MulticalibrationBoostingClassifier
@@ -117,8 +119,6 @@ def test_any_two_labels_may_be_used(rows):
     np.testing.assert_array_equal(model.predict(X) == "yes", model.predict_proba(X)[:, 1] > 0.5)
     with pytest.raises(ValueError, match="two classes"):
         small().fit(X, np.zeros(300))
-    with pytest.raises(ValueError, match="two classes"):
-        small().fit(X, np.arange(300) % 3)
 
 
 def test_init_without_probabilities_is_refused_by_name(rows):
@@ -209,3 +209,56 @@ def test_logit_and_sigmoid_are_inverse_and_finite():
     assert np.isfinite(logit(p)).all()
     np.testing.assert_allclose(sigmoid(logit(p))[1:-1], p[1:-1], rtol=1e-9)
     assert sigmoid(np.array([-1000.0, 1000.0])).tolist() == [0, 1]
+
+
+@pytest.fixture(scope="module")
+def three():
+    """Rows of three classes, named by words; a model that sees half of the columns."""
+    X, y = load_wine(return_X_y=True)
+    labels = np.array(["red", "rosé", "white"])[y]
+    random = np.random.default_rng(0)
+    X = np.vstack([X, X + 0.1 * X.std(axis=0) * random.standard_normal(X.shape)])
+    return X, np.concatenate([labels, labels])
+
+
+def test_each_of_many_classes_has_a_correction_as_of_two_classes(three):
+    X, y = three
+    init = LogisticRegression(C=1e-3, max_iter=2000).fit(X, y)
+    model = MulticalibrationBoostingClassifier(5, init=init, init_cv="prefit", random_state=0)
+    p = model.fit(X, y).predict_proba(X)
+    assert list(model.classes_) == ["red", "rosé", "white"]
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    start = init.predict_proba(X)
+    alone = []
+    for k, label in enumerate(model.classes_):
+        one = MulticalibrationBoostingClassifier(5, random_state=0)
+        one.fit(X, y == label, initial_prediction=start[:, k])
+        alone.append(one.predict_proba(X, start[:, k])[:, 1])
+    expected = np.column_stack(alone)
+    np.testing.assert_allclose(p, expected / expected.sum(axis=1, keepdims=True), rtol=1e-12)
+    assert log_loss(y, p) < log_loss(y, start)
+    assert set(model.predict(X)) == set(y)
+    np.testing.assert_allclose(np.exp(model.decision_function(X)), p)
+    with pytest.raises(ValueError, match="corrections_ has its own"):
+        model.staged_decision_function(X)
+
+
+def test_many_classes_take_weights_validation_rows_and_given_probabilities(three):
+    X, y = three
+    halves = np.arange(len(y)) % 2 == 0
+    start = np.full((len(y), 3), 1 / 3)
+    model = MulticalibrationBoostingClassifier(3, stack=False, random_state=0)
+    model.fit(
+        X[halves], y[halves], np.ones(halves.sum()), start[halves], X_val=X[~halves],
+        y_val=y[~halves], initial_prediction_val=start[~halves],
+    )  # fmt: skip
+    assert (model.predict(X, start) == y).mean() > 0.9
+    with pytest.raises(ValueError, match="initial_prediction: has shape"):
+        model.predict(X, start[:, 0])
+
+
+def test_a_class_that_a_fold_of_the_initial_predictor_lacks_has_probability_zero(three):
+    X, y = three
+    some = np.flatnonzero((y != "white") | (np.arange(len(y)) < 135))
+    model = MulticalibrationBoostingClassifier(2, init_cv=KFold(5), random_state=0)
+    assert np.isfinite(model.fit(X[some], y[some]).predict_proba(X)).all()

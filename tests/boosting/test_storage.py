@@ -8,6 +8,7 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_wine
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -73,6 +74,15 @@ def test_classifier_keeps_its_labels(frame, tmp_path):
     again = load(tmp_path / "model.npz")
     np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), rtol=1e-10)
     assert list(again.predict(X)) == list(model.predict(X))
+
+
+@pytest.mark.parametrize("init", [None, LogisticRegression(max_iter=2000)])
+def test_many_classes_are_stored(init, tmp_path):
+    X, y = load_wine(return_X_y=True)
+    model = MulticalibrationBoostingClassifier(init=init, **SETTINGS).fit(X, y)
+    model.save(tmp_path / "model.npz")
+    again = load(tmp_path / "model.npz", None if init is None else model.init_)
+    np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), rtol=1e-10)
 
 
 def test_predictions_that_were_given_are_given_again(frame, tmp_path):
@@ -151,7 +161,7 @@ def changed(stored, path, **changes):
         ({"0_bounds": lambda v: v[:-1]}, "not sound"),
         ({"0_nodes": lambda v: v[:5]}, "not sound"),
         ({"0_nodes": lambda v: v["left"]}, "damaged"),
-        ({"init_nodes": lambda v: v[::-1].copy()}, "not sound"),
+        ({"init0_nodes": lambda v: v[::-1].copy()}, "not sound"),
     ],
 )
 def test_files_that_were_changed_are_refused(stored, tmp_path, changes, message):

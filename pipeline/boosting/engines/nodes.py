@@ -195,17 +195,17 @@ def constant_tree(value: float) -> NDArray[np.void]:
     return np.array([(value, 0, 0, LEAF, 0)], NODE)
 
 
-def forest_nodes(forest: Any) -> Nodes:
+def forest_nodes(forest: Any, k: int = 0) -> Nodes:
     """Return the trees of a fitted random forest of scikit-learn, which add up to its mean.
 
-    Of two classes, to the probability of the second.
+    Of a forest of classes, to the probability of class k.
     """
     trees = []
     for estimator in forest.estimators_:
         tree, place = estimator.tree_, np.arange(estimator.tree_.node_count)
         leaf = tree.children_left < 0
         nodes = np.zeros(len(place), NODE)
-        value = tree.value[:, 0, -1] / len(forest.estimators_)
+        value = tree.value[:, 0, k] / len(forest.estimators_)
         nodes["number"] = np.where(leaf, value, single_precision(tree.threshold))
         nodes["feature"] = np.where(leaf, LEAF, tree.feature)
         nodes["left"] = np.where(leaf, 0, tree.children_left - place)
