@@ -85,6 +85,8 @@ class Trajectory:
         if self.compiled is None:
             *_, f = self.stages(X, f0)
             return f
+        for step in self.rounds:
+            step.ensemble.check_rows(X)  # type: ignore[attr-defined]
         f = f0.copy() if self.start is None else np.full(len(f0), self.start)
         weights = np.array([step.weight for step in self.rounds])
         feature = feature_of(self.feedback, f, f0)

@@ -1,6 +1,7 @@
 """Fits over shards have the numbers of a fit in memory, however rows are shared out or lost."""
 
 import json
+import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 pytest.importorskip("lightgbm")
 
 from pipeline.boosting.algorithm import advance, boost, round_seed
+from pipeline.boosting.distributed import checkpoint
 from pipeline.boosting.distributed import parts as parts_module
 from pipeline.boosting.distributed.checkpoint import Checkpoint
 from pipeline.boosting.distributed.fit import DistributedFit, FitSettings, ShardsLost
@@ -406,11 +408,43 @@ def test_damaged_round_is_computed_again(tmp_path):
     good = file.read_text()
     content = json.loads(good)
     content["content"]["weight"] += 1e-9
-    for bad in (json.dumps(content), good[: len(good) // 2], "", "[]"):
+    nested = "[" * 100_000 + "]" * 100_000
+    for bad in (json.dumps(content), good[: len(good) // 2], "", "[]", nested, *ill_models(good)):
         file.write_text(bad)
         _, _, g = fitted(table, checkpoint=tmp_path)
         np.testing.assert_array_equal(g, f)
         assert json.loads(file.read_text()) == json.loads(good)
+
+
+def ill_models(good):
+    """Yield rounds with a valid seal whose model LightGBM would end the process for."""
+    model = json.loads(good)["content"]["model"]
+    for bad in (
+        "",
+        "tree",
+        model[:500],
+        model.replace("num_leaves=", "num_leaves=9"),
+        model.replace("left_child=", "left_child=99"),
+        model.replace("split_feature=", "split_feature=-7"),
+        model.replace("leaf_value=", "leaf_value=x"),
+        model.replace("threshold=", "threshold=nan "),
+        model.replace("max_feature_idx=", "max_feature_idx=-"),
+    ):
+        yield json.dumps(checkpoint._sealed(json.loads(good)["content"] | {"model": bad}))
+
+
+def test_what_is_no_file_is_told_in_a_sentence_and_nothing_hangs(tmp_path):
+    table = in_parts(*data())
+    (tmp_path / "a").write_text("no folder")
+    with pytest.raises(Unfit, match="cannot be written"):
+        fitted(table, checkpoint=tmp_path / "a")
+    (tmp_path / "b" / "fit.json").mkdir(parents=True)
+    with pytest.raises(Unfit, match="cannot be written"):
+        fitted(table, checkpoint=tmp_path / "b")
+    (tmp_path / "c").mkdir()
+    os.mkfifo(tmp_path / "c" / "round-0002.json")
+    _, steps, _ = fitted(table, checkpoint=tmp_path / "c")
+    assert len(steps) == len(fitted(table)[1])
 
 
 def test_folder_of_another_fit_is_refused_with_what_differs(tmp_path):

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ..engines.nodes import lightgbm_nodes
 from .parts import Unfit
 
 
@@ -70,8 +71,11 @@ class Checkpoint:
         while True:
             content = _read(self._place(len(found)))
             try:
-                found.append(Saved(**(content or {})))
-            except TypeError:  # absent, damaged, or written by another version
+                saved = Saved(**(content or {}))
+                if found:  # at the start there may be another predictor than trees
+                    lightgbm_nodes(str(saved.model), float(saved.constant))
+                found.append(saved)
+            except (TypeError, ValueError):  # absent, damaged, or written by another version
                 return found
 
     def save(self, t: int, saved: Saved) -> None:
@@ -89,18 +93,23 @@ def _sealed(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)  # another driver of this fit may have removed it
     scratch = path.with_name(f".{path.name}-{os.getpid()}-{uuid.uuid4().hex[:8]}")
-    scratch.write_text(json.dumps(_sealed(content), indent=1))
-    scratch.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)  # another driver may have removed it
+        scratch.write_text(json.dumps(_sealed(content), indent=1))
+        scratch.replace(path)
+    except OSError as error:
+        raise Unfit(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def _read(path: Path) -> dict[str, Any] | None:
+    if not path.is_file():  # a pipe would never end
+        return None
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         whole = found["sha256"] == _sealed(found["content"])["sha256"]
         return found["content"] if whole else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

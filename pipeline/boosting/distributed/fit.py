@@ -213,11 +213,12 @@ class DistributedFit:
         self._reference = reference_of(self.sample.X, self.shard_settings)
         self._retried(self._bin_missing)
         self.initial = Initial.from_text(s.initial, known[0].model) if known else self._start()
+        trees = [TreeEnsemble.of_lightgbm(str(one.model), one.constant) for one in known[1:]]
+        for ensemble in trees:
+            ensemble.check_rows(self.sample.X)
         self.rounds = [
-            Round(
-                TreeEnsemble.of_lightgbm(str(saved.model), saved.constant), saved.weight, saved.gap
-            )
-            for saved in known[1:]
+            Round(ensemble, one.weight, one.gap)
+            for ensemble, one in zip(trees, known[1:], strict=True)
         ]
         self.losses = [saved.loss for saved in known]
         self._retried(self._restore)

@@ -117,9 +117,15 @@ class TreeEnsemble(Ensemble, OfTrees):
 
     @override
     def predict(self, X: Floats, f: Floats) -> Floats:
+        self.check_rows(X)
         out = np.empty(len(f))
         add_up(self.trees, np.ascontiguousarray(X), f, out)
         return out
+
+    def check_rows(self, X: Floats) -> None:
+        """Raise ValueError for rows of other columns, which compiled code would not notice."""
+        if X.ndim != 2 or X.shape[1] != len(self.importances) - 1:
+            raise ValueError(f"X: has shape {X.shape} instead of (n, {len(self.importances) - 1})")
 
     @override
     def gains(self) -> Floats:
