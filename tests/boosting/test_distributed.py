@@ -371,6 +371,28 @@ def test_shard_that_is_lost_at_any_step_changes_no_bit(tmp_path, before):
         assert [r.gap for r in fit.rounds] == [s.round.gap for s in expected[1:]]
 
 
+@pytest.mark.parametrize("changed", ["y", "X", "f0"])
+def test_table_that_changes_before_a_shard_is_read_again_ends_the_fit(tmp_path, changed):
+    table = in_parts(*data(1200), 4)
+    last = len(undisturbed(tmp_path / "first", table).calls) - 1
+
+    class Changing(InThreads):
+        def place(self, shard, settings):
+            if self.calls:  # a worker was lost, and with it a file was replaced
+                for part in table.parts:
+                    getattr(part, changed)[:] += 1.0
+            super().place(shard, settings)
+
+    with pytest.raises(Unfit, match="must not change while it is fitted"):
+        fitted(table, holders=Changing(tmp_path / "second", 2, {last - 1: (1, True)}))
+
+
+def undisturbed(folder, table):
+    holders = InThreads(folder, 2)
+    fitted(table, holders=holders)
+    return holders
+
+
 def test_cluster_that_loses_shards_again_and_again_is_given_up(tmp_path):
     X, y, f0 = data(1200)
     losses = dict.fromkeys(range(1000), (1, True))

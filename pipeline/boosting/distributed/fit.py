@@ -158,6 +158,7 @@ class DistributedFit:
         self.sampled = False
         self._reads: dict[tuple[int, int], Read] = {}  # by shard and the part's place in it
         self._n_read: dict[int, int] = {}
+        self._digests: dict[tuple[int, int], bytes] = {}  # by the number and start of a part
         self._checkpoint = (
             None if checkpoint is None else Checkpoint(checkpoint, self._fingerprint())
         )
@@ -360,6 +361,12 @@ class DistributedFit:
         return [k for k, at in self._at.items() if at == place]
 
     def _has_read(self, k: int, read: Read) -> None:
+        part = self._shares[k][self._n_read[k]]
+        if self._digests.setdefault((part.number, part.start), read.digest) != read.digest:
+            raise Unfit(
+                f"{getattr(part, 'path', 'X')}: its rows are others than when they were first "
+                "read; a table must not change while it is fitted"
+            )
         if not self.sampled:  # afterwards, the samples are known
             self._reads[k, self._n_read[k]] = read
         self._n_read[k] += 1

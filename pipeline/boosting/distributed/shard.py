@@ -63,12 +63,16 @@ class ShardSettings:
 
 @dataclass(frozen=True)
 class Read:
-    """What a shard returns of a part that it has read: Σ y of the n rows it keeps, and samples."""
+    """What a shard returns of a part that it has read: Σ y of the n rows it keeps, and samples.
+
+    digest : of all of its rows; a shard that is made again must read the same ones.
+    """
 
     n: int
     y_sum: float
     training: Rows
     held_out: Rows
+    digest: bytes
 
 
 @dataclass(frozen=True)
@@ -149,9 +153,13 @@ class Shard:
         bits = np.random.PCG64([s.seed, part.number])
         random = np.random.Generator(bits.advance(part.start))  # one number a row
         n, y_sum, training, held_out = 0, 0.0, [], []
+        digest = hashlib.blake2b(digest_size=16)
         with self._file.open("ab") as file:
             for block in part.blocks():
                 rows = self._encoded(block)
+                for values in (rows.X, rows.y, rows.f0):
+                    if values is not None:
+                        digest.update(np.ascontiguousarray(values).data)
                 u = random.random(len(rows.y))  # decides what becomes of a row
                 out = u < s.held_out
                 sampled = u >= 1.0 - (1.0 - s.held_out) * s.sampled
@@ -165,7 +173,8 @@ class Shard:
                 y_sum += float(kept.y.sum())
         self.n += n
         _release_memory()
-        return Read(n, y_sum, Rows.joined(training), Rows.joined(held_out))
+        samples = (Rows.joined(training), Rows.joined(held_out))
+        return Read(n, y_sum, *samples, digest.digest())
 
     def _encoded(self, rows: Rows) -> Rows:
         """The rows with X as numbers; raises `Unfit` if a value cannot be used."""
