@@ -64,7 +64,7 @@ class ExactRandomForestRegressor(RegressorMixin, BaseEstimator):  # type: ignore
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow the forest on X (n, d) and y (n,); rows count by their weights (n,)."""
+        """Grow the forest on X (n, d) and y (n,); rows are drawn by their weights (n,)."""
         check_scalar(self.n_estimators, "n_estimators", Integral, min_val=1)
         check_scalar(self.max_depth, "max_depth", Integral, min_val=1)
         validated: Any = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
@@ -81,7 +81,7 @@ class ExactRandomForestRegressor(RegressorMixin, BaseEstimator):  # type: ignore
             rows, target, states, self.max_depth, effective_n_jobs(self.n_jobs), weights
         )
         if self.oob_score:
-            self.oob_prediction_ = self._out_of_bag(rows, states)
+            self.oob_prediction_ = self._out_of_bag(rows, states, weights)
             known = ~np.isnan(self.oob_prediction_)
             if not known.all():
                 warnings.warn(
@@ -100,11 +100,11 @@ class ExactRandomForestRegressor(RegressorMixin, BaseEstimator):  # type: ignore
         check_is_fitted(self)
         return self.forest_.predict(validate_data(self, X, dtype=np.float64, reset=False))
 
-    def _out_of_bag(self, rows: Floats, states: list[int]) -> Floats:
+    def _out_of_bag(self, rows: Floats, states: list[int], weights: Floats | None) -> Floats:
         """Return each row's mean over the trees that did not draw it, (n,)."""
         total, count = np.zeros(len(rows)), np.zeros(len(rows))
         for tree, state in enumerate(states):
-            outside = bootstrap([state], len(rows))[0] == 0
+            outside = bootstrap([state], len(rows), weights)[0] == 0
             total[outside] += self.forest_.predict_tree(rows[outside], tree)
             count += outside
         with np.errstate(invalid="ignore"):

@@ -22,7 +22,7 @@ MAX_DEPTH = 12  # a tree is stored as a complete one, with 2^depth leaves
 LARGEST_RESIDUAL = 1e140  # sums of squares stay finite
 SAMPLES_BYTES = 2**25  # memory for the samples of a batch of trees
 
-_NO_SAMPLES = np.empty((0, 0), np.uint8)
+NO_SAMPLES = np.empty((0, 0), np.uint8)
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def grow_weighted(
     at_once = max(1, SAMPLES_BYTES // n)
     for first in range(0, n_trees, at_once):
         some = slice(first, first + at_once)
-        samples = _NO_SAMPLES
+        samples = NO_SAMPLES
         if settings.subsample < 1.0:
             which = range(n_trees)[some]
             samples = np.stack([draw_sample(seed, t, n, settings.subsample) for t in which])

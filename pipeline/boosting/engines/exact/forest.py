@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,11 @@ from ...arrays import Floats
 from ..base import TreeSettings
 from . import kernel
 from .columns import as_float32, prepare
-from .engine import LARGEST_RESIDUAL, SAMPLES_BYTES, check_depth, check_finite, relative
+from .engine import LARGEST_RESIDUAL, NO_SAMPLES, SAMPLES_BYTES, check_depth, check_finite, relative
 from .structures import Scratch
 from .trees import Trees, predict
 
-Draws = NDArray[np.uint8]
+Draws = NDArray[np.uint8] | NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -44,15 +45,22 @@ class ExactForest:
         return out
 
 
-def bootstrap(random_states: Sequence[int], n: int) -> Draws:
+def bootstrap(random_states: Sequence[int], n: int, weights: Floats | None = None) -> Draws:
     """Return how often each of n rows is in the sample that scikit-learn draws for each tree.
 
-    (Seeding a generator again is 30 times faster than creating one.)
+    weights : (n,) rows are drawn with probabilities in proportion to these, as scikit-learn does
+    from version 1.8 on.  (Seeding a generator again is 30 times faster than creating one.)
     """
-    random, draws = np.random.RandomState(0), np.empty((len(random_states), n), np.uint8)
+    kind = np.uint8 if weights is None else np.int64  # a heavy row may be drawn every time
+    random, draws = np.random.RandomState(0), np.empty((len(random_states), n), kind)
     for tree, state in enumerate(random_states):
         random.seed(state)
-        draws[tree] = np.bincount(random.randint(0, n, n, dtype=np.int32), minlength=n)
+        drawn: NDArray[Any] = (
+            random.randint(0, n, n, dtype=np.int32)
+            if weights is None
+            else random.choice(n, n, replace=True, p=weights / weights.sum())
+        )
+        draws[tree] = np.bincount(drawn, minlength=n)
     return draws
 
 
@@ -66,15 +74,14 @@ def grow_forest(
 ) -> ExactForest:
     """Grow a tree per random state, each on its own bootstrap sample of X (n, d) and y (n,).
 
-    A random state draws the sample and decides ties between features. A row counts as often as it
-    was drawn, times its weight (n,).
+    A random state draws the sample, by the rows' weights (n,) if there are any, and decides ties
+    between features. A row counts as often as it was drawn.
     """
     check_depth(max_depth)
     table = prepare(X, for_f=False)
     n = table.features.shape[1]
     check_finite(y, n, "y", LARGEST_RESIDUAL)
-    mass = None if weights is None else relative(weights)
-    mean = float(np.average(y, weights=mass))
+    mean = float(np.average(y, weights=weights))
     centred = y - mean
     trees, settings = Trees.empty(len(random_states), max_depth), TreeSettings(max_depth=max_depth)
     at_once = max(1, min(SAMPLES_BYTES // max(n, 1), -(-len(random_states) // n_threads)))
@@ -82,15 +89,18 @@ def grow_forest(
     def grow(first: int) -> None:
         some = slice(first, first + at_once)
         states = random_states[some]
-        draws, seeds = bootstrap(states, n), np.array(states, np.uint64)
-        if mass is None:
+        draws, seeds = bootstrap(states, n, weights), np.array(states, np.uint64)
+        if weights is None:
             scratch = Scratch.create(table, settings, drawn=True)
             kernel.grow_forest(table, centred, draws, trees.some(some), seeds, scratch)
-        else:
-            scratch = Scratch.create(table, settings, weighted=True)
+            return
+        scratch = Scratch.create(table, settings, weighted=True)
+        for k, own in enumerate(draws.astype(np.float64)):
+            tree = trees.some(slice(first + k, first + k + 1))
             kernel.grow_weighted(
-                table, centred.copy(), mass, draws, trees.some(some), 0.0, seeds, scratch
-            )
+                table, centred.copy(), relative(own), NO_SAMPLES, tree, 0.0, seeds[k : k + 1],
+                scratch,
+            )  # fmt: skip
 
     with ThreadPoolExecutor(n_threads) as pool:
         list(pool.map(grow, range(0, len(random_states), at_once)))
