@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from numbers import Integral
 from pathlib import Path
@@ -261,7 +262,8 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
             label = f"part {number} of {len(fits)}" if len(fits) > 1 else "fitting"
             stages = self._progress(fit.stages(), fit.n_rounds + 1, label)
             seen = (f[judged] for f in stages)
-            choices.append(choose(seen, judge, self.n_iter_no_change))
+            tell = partial(self._tell_round, label) if self.verbose > 1 else (lambda *_: None)
+            choices.append(choose(seen, judge, self.n_iter_no_change, tell))
         f0, found = choices[0].first, [choice.f for choice in choices]
         shares = stack(self._loss, rows, f0, found) if len(fits) > 1 else np.ones(1)
         after = f0 + sum(a * (f - f0) for a, f in zip(shares, found, strict=True))
@@ -293,7 +295,11 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         return judge_of(self.scoring, rows, self._loss, classes, seed, self.encoding_.expanded)
 
     def _progress(self, steps: Iterator[Any], total: int, label: str) -> Iterator[Any]:
-        return iter(tqdm(steps, label, total, disable=not self.verbose, leave=False))
+        return iter(tqdm(steps, label, total, disable=self.verbose != 1, leave=False))
+
+    @staticmethod
+    def _tell_round(label: str, t: int, score: float, best: int) -> None:
+        print(f"{label}, round {t}: score {score:.6g} on rows held out, best round {best}")
 
     def _settings(self, seed: int) -> BoostingSettings:
         rescaling = self._loss.rescaling(self.rescaling)

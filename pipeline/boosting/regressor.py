@@ -82,18 +82,20 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
         kept, SE being the standard error of its gain on rows held out.
     n_iter_no_change : int, default=5
         The number of rounds without an improvement after which no more are tried.
-    engine : {"lightgbm", "lightgbm_lossless", "exact", "sklearn"}, default="lightgbm"
+    engine : str, default="lightgbm"
         What fits the trees: LightGBM's histograms, with missing cells and categories left to
         LightGBM ("lightgbm_lossless" has a bin for every value, and indicators); or "exact", a
         compiled kernel made for the paper's sizes, and "sklearn", scikit-learn itself, which grow
-        the same trees of a ``max_depth``, without ``max_leaf_nodes`` and ``l2_regularization``.
+        the same trees of a ``max_depth``, without ``max_leaf_nodes`` and ``l2_regularization``. Not
+        trees, but smooth functions of (x, f) are "linear", "cosines" (``n_trees`` of them) and
+        "soft_trees".
     n_jobs : int or None, default=None
         The number of folds that are fitted at once, and of threads of the initial forest: as in
         scikit-learn, but at most one per core. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         The seed of the initial forest, folds, samples and ties between equally good splits.
     verbose : int, default=0
-        Whether to show a progress bar.
+        1 shows a progress bar, 2 prints a line for each round.
 
     Attributes
     ----------
@@ -131,7 +133,7 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
     --------
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.linear_model import Lasso
-    >>> from pipeline.boosting import MulticalibrationBoostingRegressor
+    >>> from mcgb import MulticalibrationBoostingRegressor
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = Lasso().fit(X[:150], y[:150])
     >>> better = MulticalibrationBoostingRegressor(init=model, init_cv="prefit", random_state=0)

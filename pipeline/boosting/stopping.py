@@ -63,10 +63,16 @@ class Gain:
 Judge = Callable[[Floats], float]
 
 
-def choose(stages: Iterator[Floats], judge: Judge, patience: int) -> Choice:
+def choose(
+    stages: Iterator[Floats],
+    judge: Judge,
+    patience: int,
+    tell: Callable[[int, float, int], None] = lambda *_: None,
+) -> Choice:
     """Follow scores f_0, f_1, … and return the best round.
 
-    Stops after ``patience`` rounds that are not better than the best before.
+    Stops after ``patience`` rounds that are not better than the best before. ``tell`` is called
+    with every round, its score and the best round so far.
     """
     scores: list[float] = []
     best, first, f_best = 0, np.empty(0), np.empty(0)
@@ -78,6 +84,7 @@ def choose(stages: Iterator[Floats], judge: Judge, patience: int) -> Choice:
         first = f if t == 0 else first
         if t == 0 or score > scores[best]:
             best, f_best = t, f
+        tell(t, score, best)
         if t - best >= patience:
             break
     return Choice(best, first, f_best, np.array(scores))

@@ -286,3 +286,12 @@ def test_rows_that_a_model_separates_do_not_call_for_certainty():
     p0 = 1 / (1 + np.exp(-12 * X[:, 0]))
     model = classifier(n_rounds=100).fit(X, y, initial_prediction=p0)
     assert np.abs(model.decision_function(X, p0)).max() < 18
+
+
+def test_verbose_2_prints_a_line_for_each_round_that_was_looked_at(table, capsys):
+    X, y, f = table
+    model = regressor(n_rounds=4, stack=False, verbose=2).fit(X, y, initial_prediction=f)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(model.validation_scores_)
+    assert lines[0].startswith(f"fitting, round 0: score {model.validation_scores_[0]:.6g}")
+    assert lines[-1].endswith(f"best round {int(np.argmax(model.validation_scores_))}")

@@ -68,6 +68,22 @@ def test_examples_of_its_page_run_where_a_folder_is_called_pipeline(python, tmp_
     run(python, "-m", "doctest", str(ROOT / "pipeline" / "boosting" / "README.md"), cwd=tmp_path)
 
 
+def test_examples_of_docstrings_run(python, tmp_path):
+    code = """
+        import doctest, importlib, mcgb
+        modules = [importlib.import_module("mcgb." + name) for name in set(mcgb._MODULES.values())]
+        results = [doctest.testmod(module) for module in modules]
+        print(sum(r.attempted for r in results), sum(r.failed for r in results))
+    """
+    attempted, failed = run(python, "-c", _lines(code), cwd=tmp_path).split()[-2:]
+    assert int(attempted) > 5
+    assert failed == "0"
+
+
+def _lines(code):
+    return "\n".join(line.strip() for line in code.strip().splitlines())
+
+
 def test_import_brings_nothing_of_the_replication_along(python, tmp_path):
     code = """
         import sys, mcgb
@@ -75,5 +91,4 @@ def test_import_brings_nothing_of_the_replication_along(python, tmp_path):
         heavy = {"hydra", "openml", "bokeh", "matplotlib", "distributed", "pipeline", "lightgbm"}
         print(sorted(heavy & set(sys.modules)))
     """
-    lines = "\n".join(line.strip() for line in code.strip().splitlines())
-    assert run(python, "-c", lines, cwd=tmp_path).strip() == "[]"
+    assert run(python, "-c", _lines(code), cwd=tmp_path).strip() == "[]"
