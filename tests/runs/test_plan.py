@@ -20,7 +20,7 @@ KEYS = {
     "oracle": (180, "ac1786e0f3555b35"),
     "oracle_rows": (24, "8a7f2d4a194bf5b8"),
     "oracle_capacity": (324, "cd36e1935cc4292a"),
-    "practice": (11270, "d7ae4b46e3ff8fba"),
+    "practice": (22540, "61a36929929669ed"),
     "practice_defaults": (1024, "335f23b21263e1f0"),
     "practice_external": (1500, "33a8176fd5eecd62"),
     "practice_tuned": (756, "ba98debfb33dce30"),
