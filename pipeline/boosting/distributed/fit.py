@@ -27,7 +27,7 @@ from ..engines.nodes import TreeEnsemble
 from ..rescaling import Adaptive, Relaxed, Rescaling, Unit
 from .checkpoint import Checkpoint, Saved
 from .initial import Initial, fitted_forest
-from .parts import Part, Rows, Table, Unfit
+from .parts import ParquetPart, Part, Rows, Table, Unfit
 from .shard import (
     Arguments,
     Read,
@@ -158,7 +158,7 @@ class DistributedFit:
         self.sampled = False
         self._reads: dict[tuple[int, int], Read] = {}  # by shard and the part's place in it
         self._n_read: dict[int, int] = {}
-        self._digests: dict[tuple[int, int], bytes] = {}  # by the number and start of a part
+        self._digests: dict[tuple[int, int], bytes] = {}  # likewise
         self._checkpoint = (
             None if checkpoint is None else Checkpoint(checkpoint, self._fingerprint())
         )
@@ -361,11 +361,13 @@ class DistributedFit:
         return [k for k, at in self._at.items() if at == place]
 
     def _has_read(self, k: int, read: Read) -> None:
-        part = self._shares[k][self._n_read[k]]
-        if self._digests.setdefault((part.number, part.start), read.digest) != read.digest:
+        place = k, self._n_read[k]
+        if self._digests.setdefault(place, read.digest) != read.digest:
+            part = self._shares[k][self._n_read[k]]
+            name = part.path if isinstance(part, ParquetPart) else "X"
             raise Unfit(
-                f"{getattr(part, 'path', 'X')}: its rows are others than when they were first "
-                "read; a table must not change while it is fitted"
+                f"{name}: its rows are others than when they were first read; a table must not "
+                "change while it is fitted"
             )
         if not self.sampled:  # afterwards, the samples are known
             self._reads[k, self._n_read[k]] = read
