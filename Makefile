@@ -72,7 +72,7 @@ oracle: setup ## chapter: what sets the rate of the gaps? Trees per round, smoot
 feedback: setup ## chapter: does it help to feed predictions back to the trees? (half an hour)
 	$(call chapter,feedback feedback_paper)
 
-feedback-external: setup ## the same on ten tables that took part in no choice
+feedback-external: setup ## the same on seven tables that took part in no choice
 	@$(call install,-e '.[external]')
 	$(call chapter,feedback_external)
 

@@ -27,7 +27,7 @@ KEYS = {
     "practice_smoke": (966, "1f1e1cecb5585cee"),
     "feedback": (448, "3c9b19ded0cbdd2f"),
     "feedback_paper": (112, "0a2f0412132414f3"),
-    "feedback_external": (160, "0db69fd94abd47a6"),
+    "feedback_external": (112, "4db821f214a02c73"),
     "smooth": (576, "1a2622b2340611b1"),
 }
 
