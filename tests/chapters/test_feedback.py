@@ -62,8 +62,8 @@ def test_one_alternative_that_is_no_better_makes_it_partly():
 def test_words_are_of_the_same_numbers():
     shown = effects.shown(table()).set_index(["Feature", "Renewed every"])
     row = shown.loc[("f_t out of fold", "10 trees")]
-    assert row["Test loss, last round"] == "−10.0 %"
-    assert row["Training loss, end / start"] == "0.20"
+    assert row["Test loss, last"] == "−10.0 %"
+    assert row["Training loss ratio"] == "0.20"
 
 
 def test_figure_has_a_panel_for_each_loss():

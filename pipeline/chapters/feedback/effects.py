@@ -70,17 +70,17 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def shown(runs: pd.DataFrame) -> pd.DataFrame:
-    """`summary` in words."""
+    """`summary` in words; ratios are of the last round to the start."""
     found = summary(runs).reset_index()
     return pd.DataFrame(
         {
             "Feature": found["feedback"].map(TITLES),
             "Renewed every": found["every"].map("{:g} trees".format),
-            "Test loss, last round": found["last"].map(percent),
-            "Best round": found["best"].map(percent),
-            "Test MCE² / noise floor²": found["mce"].map("{:.2f}".format).str.replace("-", "−"),
-            "Training loss, end / start": found["loss_train"].map("{:.2f}".format),
-            "Training MCE, end / start": found["mce_train"].map("{:.2f}".format),
+            "Test loss, last": found["last"].map(percent),
+            "Test loss, best": found["best"].map(percent),
+            "Test MCE² / floor²": found["mce"].map("{:.2f}".format).str.replace("-", "−"),
+            "Training loss ratio": found["loss_train"].map("{:.2f}".format),
+            "Training MCE ratio": found["mce_train"].map("{:.2f}".format),
         }
     )
 
