@@ -82,11 +82,11 @@ class Trajectory:
 
     def end(self, X: Floats, f0: Floats) -> Floats:
         """Return the scores after the last round: the last of `stages`, to the bit."""
-        if self.compiled is None:
+        first = self.rounds[0].ensemble if self.rounds else None
+        if self.compiled is None or not isinstance(first, TreeEnsemble):
             *_, f = self.stages(X, f0)
             return f
-        for step in self.rounds:
-            step.ensemble.check_rows(X)  # type: ignore[attr-defined]
+        first.check_rows(X)
         f = f0.copy() if self.start is None else np.full(len(f0), self.start)
         weights = np.array([step.weight for step in self.rounds])
         feature = feature_of(self.feedback, f, f0)
