@@ -42,6 +42,7 @@ class Algorithm(Method):
     """
 
     name = "algorithm"
+    validates_by = "stopped"
     cost = 4.0
 
     rounds: int = 20
@@ -52,11 +53,6 @@ class Algorithm(Method):
     learning_rate: float = 0.1
     leaf: float = 1
     stopped: bool = False
-
-    @property
-    @override
-    def validates(self) -> bool:
-        return self.stopped
 
     @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
@@ -155,6 +151,7 @@ class Estimator(Method):
     """
 
     name = "estimator"
+    validates_by = "in_sample"
     cost = 3.0
 
     feedback: str | None = None
@@ -164,11 +161,6 @@ class Estimator(Method):
     learning_rate: float | None = None
     stack: bool | None = None
     in_sample: bool = False
-
-    @property
-    @override
-    def validates(self) -> bool:
-        return self.in_sample
 
     @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:

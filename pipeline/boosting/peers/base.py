@@ -61,18 +61,21 @@ class Method(Protocol):
 
     name : what configs call it.  needs : the optional package that it imports, or None.
     cost : roughly how long a fit takes, relative to the other methods.
+    validates_by : whether `fit` uses the validation rows, or the option that says so.
     """
 
     name: ClassVar[str]
     needs: ClassVar[str | None] = None
     cost: ClassVar[float] = 1.0
+    validates_by: ClassVar[str | bool] = False
 
     def __init__(self, **options: Any) -> None: ...
 
     @property
     def validates(self) -> bool:
         """Whether `fit` uses the validation rows; otherwise they may be added to the sample."""
-        return False
+        by = self.validates_by
+        return bool(getattr(self, by)) if isinstance(by, str) else by
 
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         """Fit the correction to a sample; ``validation`` is for choosing and stopping."""

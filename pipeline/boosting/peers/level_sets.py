@@ -66,6 +66,7 @@ class LevelSetBoosting(Method):
     """
 
     name = "level_sets"
+    validates_by = "validated"
 
     levels: int = 10
     rounds: int = 100
@@ -79,11 +80,6 @@ class LevelSetBoosting(Method):
         """Check the options."""
         if self.learner not in ("linear", "tree"):
             raise ValueError(f"learner={self.learner}: must be linear or tree")
-
-    @property
-    @override
-    def validates(self) -> bool:
-        return self.validated
 
     @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:

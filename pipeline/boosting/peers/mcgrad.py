@@ -24,17 +24,13 @@ class Mcgrad(Method):
     """
 
     name = "mcgrad"
+    validates_by = "in_sample"
     needs = "mcgrad"
     cost = 8.0
 
     learning_rate: float | None = None
     num_leaves: int | None = None
     in_sample: bool = False
-
-    @property
-    @override
-    def validates(self) -> bool:
-        return self.in_sample
 
     @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:

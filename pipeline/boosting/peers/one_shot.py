@@ -31,7 +31,7 @@ class OneShotTrees(Method):
     """
 
     name = "one_shot"
-    needs = "lightgbm"
+    validates_by = "in_sample"
 
     learning_rate: float = 0.01
     rows: float = 0.5
@@ -41,11 +41,6 @@ class OneShotTrees(Method):
     patience: int = 50
     aside: float = 0.3
     in_sample: bool = False
-
-    @property
-    @override
-    def validates(self) -> bool:
-        return self.in_sample
 
     @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:

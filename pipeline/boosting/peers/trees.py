@@ -83,7 +83,7 @@ class Lightgbm(Method):
     """
 
     name = "lightgbm"
-    needs = "lightgbm"
+    validates_by = True
 
     start: str = "nothing"
     learning_rate: float = 0.1
@@ -94,11 +94,6 @@ class Lightgbm(Method):
         """Check the options."""
         if self.start not in ("nothing", "model"):
             raise ValueError(f"start={self.start}: must be nothing or model")
-
-    @property
-    @override
-    def validates(self) -> bool:
-        return True
 
     @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
@@ -150,7 +145,7 @@ class CrossFittedTrees(Method):
     """
 
     name = "crossfitted"
-    needs = "lightgbm"
+    validates_by = "in_sample"
     cost = 4.0
 
     folds: int = 5
@@ -165,11 +160,6 @@ class CrossFittedTrees(Method):
         """Check the options."""
         if self.combine not in ("average", "refit"):
             raise ValueError(f"combine={self.combine}: must be average or refit")
-
-    @property
-    @override
-    def validates(self) -> bool:
-        return self.in_sample
 
     @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
@@ -208,16 +198,12 @@ class Histogram(Method):
     """Fits scikit-learn's HistGradientBoosting to X with its defaults and early stopping."""
 
     name = "histogram"
+    validates_by = True
     cost = 2.0
 
     learning_rate: float = 0.1
     leaves: int = 31
     patience: int = 10
-
-    @property
-    @override
-    def validates(self) -> bool:
-        return True
 
     @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
