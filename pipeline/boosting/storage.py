@@ -8,6 +8,7 @@ other model is stored as its owner stores it, and passed to `load`.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -71,8 +72,14 @@ def save(model: Any, path: str | Path) -> None:
     arrays: dict[str, Any] = {}
     about = {"format": "mcgb", "version": VERSION, **_about(model, "", arrays)}
     text = np.frombuffer(json.dumps(about).encode(), np.uint8)
-    with Path(path).open("wb") as file:
-        np.savez_compressed(file, about=text, **arrays)
+    # Whole or not at all: a process that is ended meanwhile leaves an earlier file as it was.
+    scratch = Path(path).with_name(f".{Path(path).name}-{os.getpid()}")
+    try:
+        with scratch.open("wb") as file:
+            np.savez_compressed(file, about=text, **arrays)
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
 
 
 def _about(model: Any, prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:

@@ -125,6 +125,23 @@ def test_what_cannot_be_stored_is_refused_before_a_file_is_written(tmp_path, fra
     assert not (tmp_path / "model.npz").exists()
 
 
+def test_an_earlier_file_stays_if_writing_ends_early(frame, tmp_path, monkeypatch):
+    X, y = frame
+    model = MulticalibrationBoostingRegressor(**SETTINGS).fit(X, y)
+    model.save(tmp_path / "model.npz")
+    before = (tmp_path / "model.npz").read_bytes()
+
+    def full(file, **_):
+        file.write(b"half")
+        raise OSError("no space left")
+
+    monkeypatch.setattr(np, "savez_compressed", full)
+    with pytest.raises(OSError, match="no space"):
+        model.save(tmp_path / "model.npz")
+    assert (tmp_path / "model.npz").read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["model.npz"]
+
+
 @pytest.fixture(scope="module")
 def stored(frame, tmp_path_factory):
     X, y = frame
