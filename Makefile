@@ -124,6 +124,9 @@ format: setup-dev ## let ruff rewrite the code
 	$(RUN) -m ruff check --fix .
 	$(RUN) -m ruff format .
 
+docs: setup-dev ## the library's reference, outputs/docs/mcgb.html
+	$(RUN) -m scripts.docs
+
 table1: setup ## the paper's Table 1 beside ours, computed from the data
 	$(RUN) -m pipeline stage=table1 $(ARGS)
 
@@ -153,15 +156,14 @@ parity: setup ## all rounds of the exact engine against scikit-learn (half an ho
 attack: setup-dev ## signals, touched stores, bad tables, hostile servers, failing clusters (15 min)
 	$(RUN) -m scripts.attack $(ARGS)
 
-lock: setup ## recompute requirements.lock from pyproject.toml (needs a network)
+lock: setup ## recompute requirements.lock from pyproject.toml; all versions anew: ARGS=--upgrade (needs a network)
 	@$(RUN) -m pip install --quiet --disable-pip-version-check uv
 	@$(RUN) -m uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
-		--all-extras --upgrade pyproject.toml -o $(VENV)/lock
-	@{ echo "# Exact versions for every extra, for any Python >= 3.11. Rebuild with: make lock"; \
-		cat $(VENV)/lock; } > requirements.lock
+		--all-extras $(ARGS) pyproject.toml -o requirements.lock
+	@sed -i '1i # Exact versions for every extra, for any Python >= 3.11. Rebuild with: make lock' requirements.lock
 
 clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup setup-dev reproduce smoke figures readings tune theory oracle feedback feedback-external practice practice-defaults practice-external practice-smoke audit reference check-reference test test-all simulations test-quick lint format table1 verify-data bench large parity attack lock clean
+.PHONY: help setup setup-dev reproduce smoke figures readings tune theory oracle feedback feedback-external practice practice-defaults practice-external practice-smoke audit reference check-reference test test-all simulations test-quick lint format docs table1 verify-data bench large parity attack lock clean

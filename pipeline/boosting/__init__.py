@@ -1,16 +1,18 @@
 """Algorithm 1 of the paper as a library, independent of the rest of the package."""
 
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import caching  # noqa: F401  # must come before anything that imports numba
+from . import caching  # must come before anything that imports numba
 
 if TYPE_CHECKING:
     from .audit import Assessment, Auditor, multicalibration_error
     from .classifier import MulticalibrationBoostingClassifier
-    from .display import MulticalibrationDisplay
+    from .display import MulticalibrationDisplay, RoundsDisplay
     from .distributed.estimator import DaskMulticalibrationBoostingRegressor
     from .estimator import PAPER
+    from .export import to_onnx
     from .forest import ExactRandomForestRegressor
     from .inspection import AuditResult, audit_predictions
     from .loading import load
@@ -31,10 +33,12 @@ _MODULES = {
     "MulticalibrationDisplay": "display",
     "Relaxed": "rescaling",
     "Rescaling": "rescaling",
+    "RoundsDisplay": "display",
     "Unit": "rescaling",
     "audit_predictions": "inspection",
     "load": "loading",
     "multicalibration_error": "audit",
+    "to_onnx": "export",
 }
 
 __all__ = [
@@ -50,15 +54,21 @@ __all__ = [
     "MulticalibrationDisplay",
     "Relaxed",
     "Rescaling",
+    "RoundsDisplay",
     "Unit",
     "audit_predictions",
     "load",
     "multicalibration_error",
+    "to_onnx",
 ]
+
+
+_announce_compilation = cache(caching.announce_compilation)
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name's module when the name is used."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    _announce_compilation()
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

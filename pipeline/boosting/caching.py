@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,6 +24,33 @@ ENTRY: dict[str, Any] = {"cache": True, "nogil": True}
 # Of a function that only compiled code calls. Without wrappers for Python and C, which take longer
 # to compile than small functions do, calling it from Python crashes.
 INNER: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# What is said when a module is compiled, with the seconds that it took on a machine of 2024.
+PARTS = {
+    "audit": "the audit (once, about 4 seconds)",
+    "segments": "the audit (once, about 4 seconds)",
+    "bias_tests": "the audit (once, about 4 seconds)",
+    "nodes": "prediction (once, about a second)",
+    "exact": "the exact engine (once, about 15 seconds)",
+}
+
+
+def announce_compilation() -> None:
+    """From now on, say on the error stream when a part of the library is compiled."""
+    from numba.core import event  # must come after `find_cache`
+
+    class Announcement(event.Listener):  # type: ignore[misc]
+        def on_start(self, event: Any) -> None:
+            module = event.data["dispatcher"].py_func.__module__.split(".")
+            part = next((PARTS[name] for name in module if name in PARTS), None)
+            if part is not None and part not in told:
+                told.add(part)
+                print(f"mcgb: compiling {part} ...", file=sys.stderr)
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    told: set[str] = set()
+    event.register("numba:compile", Announcement())
 
 
 def find_cache() -> None:

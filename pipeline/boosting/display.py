@@ -1,4 +1,4 @@
-"""Plots of an audit, by scikit-learn's Display convention."""
+"""Plots of an audit and of the rounds of a fit, by scikit-learn's Display convention."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from .audit.auditor import cluster_codes, is_binary
+from .arrays import Floats
+from .audit.auditor import Auditor, cluster_codes, is_binary
 from .bias_tests import Moments
 from .frames import columns_of, outcomes_of, predictions_of
 from .inspection import AuditResult, audit_predictions, groups_of
-from .rows import PredictedRows
+from .rows import PredictedRows, Rows
 from .segments import COLUMNS, measure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000")
@@ -27,11 +28,19 @@ class MulticalibrationDisplay:
     Use `from_predictions` or `from_estimator`; then `plot` (reliability) or `plot_segments` (a
     forest plot). For two models, or one before and after, give predictions by name.
 
+    Parameters
+    ----------
+    results : mapping of name to AuditResult
+        The audits.
+    curves : mapping of (name, group) to DataFrame
+        A row for each bin of predictions, with the columns of the audit's tables.
+
     Attributes
     ----------
-    results_ : name → `AuditResult`.
-    curves_ : (name, group) → frame with a row per bin of predictions, as the audit's tables.
-    figure_, ax_ : of the last plot.
+    results_, curves_ : dict
+        The parameters.
+    figure_, ax_ : matplotlib figure and axes
+        Those of the last plot.
     """
 
     def __init__(
@@ -44,15 +53,48 @@ class MulticalibrationDisplay:
     def from_predictions(
         cls, X: Any, y: Any, prediction: Any, *, ax: Any = None, **options: Any
     ) -> Self:
-        """Audit predictions (n,), or several by name, and plot their reliability.
+        """Audit predictions and plot their reliability.
 
-        options : those of `audited`.
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            Rows that the model was not fitted to.
+        y : array of shape (n,)
+            Their outcomes.
+        prediction : array of shape (n,), or mapping of name to such
+            The predictions.
+        ax : matplotlib axes, optional
+            Where to plot; a new figure by default.
+        **options : dict
+            Those of `audited`.
+
+        Returns
+        -------
+        MulticalibrationDisplay
+            The audited and plotted predictions.
         """
         return cls.audited(X, y, prediction, **options).plot(ax=ax)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
-        """Audit a fitted regressor, or a classifier of two classes, and plot its reliability."""
+        """Audit a fitted regressor, or a classifier of two classes, and plot its reliability.
+
+        Parameters
+        ----------
+        estimator : fitted regressor or classifier
+            The model.
+        X : table or array of shape (n, d)
+            Rows that it was not fitted to.
+        y : array of shape (n,)
+            Their outcomes.
+        **options : dict
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        MulticalibrationDisplay
+            The audited and plotted predictions.
+        """
         if hasattr(estimator, "predict_proba"):
             prediction = np.asarray(estimator.predict_proba(X))
             if prediction.shape[1] != 2:
@@ -75,10 +117,29 @@ class MulticalibrationDisplay:
         random_state: int | None = 0,
         clusters: Any = None,
     ) -> Self:
-        """Audit predictions (n,), or several by name, without a plot.
+        """Audit predictions, without a plot.
 
-        sample_weight, groups, n_segments, random_state, clusters : as in `audit_predictions`.
-        n_bins : of the reliability curves.
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            Rows that the model was not fitted to.
+        y : array of shape (n,)
+            Their outcomes.
+        prediction : array of shape (n,), or mapping of name to such
+            The predictions.
+        sample_weight, groups : optional
+            As in `audit_predictions`.
+        n_bins : int, default=10
+            The number of bins of a reliability curve.
+        n_segments : int, default=8
+            The largest number of segments.
+        random_state, clusters : optional
+            As in `audit_predictions`.
+
+        Returns
+        -------
+        MulticalibrationDisplay
+            The audited predictions.
         """
         named = prediction if isinstance(prediction, Mapping) else {"prediction": prediction}
         common = (sample_weight, groups, random_state)
@@ -100,7 +161,18 @@ class MulticalibrationDisplay:
         return cls(results=results, curves=curves)
 
     def plot(self, ax: Any = None) -> Self:
-        """Plot mean outcomes over mean predictions in equally large bins, with 95 % intervals."""
+        """Plot mean outcomes over mean predictions in equally large bins, with 95 % intervals.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to plot; a new figure by default.
+
+        Returns
+        -------
+        self
+            With ``ax_`` and ``figure_``.
+        """
         ax = self._axes(ax)
         ends = []
         names, groups = (list(dict.fromkeys(key[i] for key in self.curves_)) for i in (0, 1))
@@ -121,7 +193,18 @@ class MulticalibrationDisplay:
         return self
 
     def plot_segments(self, ax: Any = None) -> Self:
-        """Plot the bias of the worst segments with 95 % intervals, the smallest p-value on top."""
+        """Plot the bias of the worst segments with 95 % intervals, the smallest p-value on top.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to plot; a new figure by default.
+
+        Returns
+        -------
+        self
+            With ``ax_`` and ``figure_``.
+        """
         ax = self._axes(ax)
         labels: list[str] = []
         for k, (name, result) in enumerate(self.results_.items()):
@@ -144,12 +227,140 @@ class MulticalibrationDisplay:
         return self
 
     def _axes(self, ax: Any) -> Any:
-        import matplotlib.pyplot as plt  # takes a while, and only plots need it
+        self.ax_, self.figure_ = found = _axes(ax)
+        return found[0]
 
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure
-        return ax
+
+class RoundsDisplay:
+    """The rounds of a fit: the loss of rows held out, what was kept, and how certain that is.
+
+    Use `from_estimator`. All curves are relative to the initial predictor, which is 1.
+
+    Parameters
+    ----------
+    curves : mapping of name to ndarray
+        What f_0, f_1, … have, divided by what f_0 has.
+    kept : tuple of (int, float, float, float)
+        The number of rounds that are kept, and the loss with the whole correction, relative to
+        f_0's, with the ends of its 95 % interval.
+    share : float
+        The share of the correction that is kept.
+
+    Attributes
+    ----------
+    curves_, kept_, share_ : dict, tuple, float
+        The parameters.
+    figure_, ax_ : matplotlib figure and axes
+        Those of the last plot.
+    """
+
+    def __init__(
+        self,
+        *,
+        curves: Mapping[str, Floats],
+        kept: tuple[int, float, float, float],
+        share: float,
+    ) -> None:
+        self.curves_, self.kept_, self.share_ = dict(curves), kept, share
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any = None,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        initial_prediction: Any = None,
+        random_state: int = 0,
+        ax: Any = None,
+    ) -> Self:
+        """Plot the rounds of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : MulticalibrationBoostingRegressor or MulticalibrationBoostingClassifier
+            Fitted with ``early_stopping`` by the loss; of more than two classes, one of its
+            ``corrections_``.
+        X : table or array of shape (n, d), optional
+            Further rows, which it was not fitted to: their loss and multicalibration error after
+            each round that is kept are plotted, too.
+        y : array of shape (n,), optional
+            Their outcomes.
+        sample_weight : array of shape (n,), optional
+            Their weights.
+        initial_prediction : array of shape (n,), optional
+            Their initial predictions, if `fit` was given such.
+        random_state : int, default=0
+            The seed of the audit's trees.
+        ax : matplotlib axes, optional
+            Where to plot; a new figure by default.
+
+        Returns
+        -------
+        RoundsDisplay
+            The plotted rounds.
+        """
+        found = getattr(estimator, "gain_", None)
+        if found is None:
+            raise ValueError(
+                "estimator: has no held-out losses; it must be fitted with early_stopping=True and "
+                "scoring='loss' (of more than two classes, pass one of its corrections_)"
+            )
+        losses = -estimator.validation_scores_
+        curves = {"loss, rows held out in folds": losses / losses[0]}
+        if X is not None:
+            stages = list(estimator._staged_scores(X, initial_prediction, None))
+            target = estimator._target(np.asarray(y), reset=False)
+            loss, auditor = estimator._loss, Auditor(X, seed=random_state)
+            rows = Rows(y=target, weights=sample_weight)
+            mean = np.array([rows.mean(loss.of_rows(target, f)) for f in stages])
+            error = [
+                auditor.error(y=target, prediction=loss.response(f), sample_weight=sample_weight)
+                for f in stages
+            ]
+            curves["loss, the rows given"] = mean / mean[0]
+            curves["multicalibration error, the rows given"] = np.array(error) / error[0]
+        after = (losses[0] - found.mean) / losses[0]
+        width = 1.96 * found.error / losses[0]
+        kept = (estimator.best_round_, after, after - width, after + width)
+        return cls(curves=curves, kept=kept, share=found.share).plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Plot the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to plot; a new figure by default.
+
+        Returns
+        -------
+        self
+            With ``ax_`` and ``figure_``.
+        """
+        self.ax_, self.figure_ = _axes(ax)
+        for colour, (name, curve) in zip(COLOURS, self.curves_.items(), strict=False):
+            self.ax_.plot(np.arange(len(curve)), curve, color=colour, marker=".", label=name)
+        best, after, low, high = self.kept_
+        label = f"whole correction, 95 % interval; {self.share_:.0%} of it is kept"
+        self.ax_.errorbar(
+            best, after, [[after - low], [high - after]], color=COLOURS[-1], fmt="D", markersize=4,
+            capsize=3, label=label,
+        )  # fmt: skip
+        self.ax_.axhline(1.0, color="grey", linestyle=":")
+        self.ax_.set(xlabel="round", ylabel="relative to the initial predictor")
+        self.ax_.legend(frameon=False, fontsize=8)
+        return self
+
+
+def _axes(ax: Any) -> tuple[Any, Any]:
+    """Return axes, or those of a new figure, and their figure."""
+    import matplotlib.pyplot as plt  # takes a while, and only plots need it
+
+    if ax is None:
+        _, ax = plt.subplots(layout="constrained")
+    return ax, ax.figure
 
 
 def _curve(rows: PredictedRows, inside: np.ndarray, n_bins: int) -> pd.DataFrame:

@@ -159,13 +159,38 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         sample_weight_val: ArrayLike | None = None,
         initial_prediction_val: ArrayLike | None = None,
     ) -> Self:
-        """Fit the correction to X (n, d) and y (n,): numbers, or labels of two classes.
+        """Fit the correction.
 
-        ``initial_prediction`` (n,) holds predictions that are used instead of those of ``init`` (of
-        a classifier, probabilities); all other methods then need the same for their rows. Rows with
-        the same value in ``groups`` (n,) are put into the same fold. If ``init`` or what the
-        predictions come from was fitted to X, it looks better there than it is: pass other rows as
-        X_val. These are fitted to as well, and alone decide how much is kept.
+        If ``init``, or what the initial predictions come from, was fitted to X, it looks better
+        there than it is: pass other rows as X_val. These are fitted to as well, and alone decide
+        how much is kept.
+
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            Rows: numbers, flags, words, missing cells.
+        y : array of shape (n,)
+            Their outcomes, or labels of classes.
+        sample_weight : array of shape (n,), optional
+            Their weights.
+        initial_prediction : array of shape (n,) or (n, classes), optional
+            Predictions that are used instead of those of ``init`` (of a classifier, probabilities);
+            all other methods then need the same for their rows.
+        groups : array of shape (n,), optional
+            Rows with the same value are put into the same fold.
+        X_val : table or array of shape (m, d), optional
+            Rows that decide how much is kept.
+        y_val : array of shape (m,), optional
+            Their outcomes.
+        sample_weight_val : array of shape (m,), optional
+            Their weights.
+        initial_prediction_val : array of shape (m,) or (m, classes), optional
+            Their initial predictions.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
         """
         check_parameters(self)
         self._loss.rescaling(self.rescaling)
@@ -324,22 +349,6 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         self.validation_scores_ = np.empty(0) if choice is None else choice.scores
         return self
 
-    def load_trajectory(
-        self, encoding: Encoding, init: Any, trajectory: Trajectory, *, named: bool
-    ) -> Self:
-        """Make this a fitted model of a trajectory that something else has fitted.
-
-        init : predicts from the trees' matrix.  named : the encoding's names are column names.
-        """
-        self.encoding_ = encoding
-        self.n_features_in_ = len(encoding.codes)
-        if named:
-            self.feature_names_in_ = np.array([code.name for code in encoding.codes], dtype=object)
-        self._init_sees, self.init_ = "matrix", init
-        self.trajectories_ = (trajectory,) if trajectory.rounds else ()
-        self.best_round_ = len(trajectory.rounds)
-        return self
-
     # --- rows -----------------------------------------------------------------------------------
 
     def _table(self, X: Any, *, reset: bool) -> tuple[Any, Floats]:
@@ -464,7 +473,18 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
     # --- what was learned -----------------------------------------------------------------------
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:  # noqa: ARG002
-        """Return the names of the trees' columns: numbers, and an indicator per category."""
+        """Return the names of the trees' columns.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored; scikit-learn passes it.
+
+        Returns
+        -------
+        ndarray of str
+            The columns of X, or an indicator for each category where the engine needs these.
+        """
         check_is_fitted(self)
         return np.array(self.encoding_.names, dtype=object)
 

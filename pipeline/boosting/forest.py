@@ -31,8 +31,8 @@ class ExactRandomForestRegressor(RegressorMixin, BaseEstimator):  # type: ignore
     n_estimators : int, default=100
         The number of trees.
     max_depth : int, default=5
-        Their depth, from 1 to 12. (A tree is stored as a complete one, so there is no unlimited
-        depth, which is scikit-learn's default.)
+        Their depth, from 1 to 12. A tree is stored as a complete one, so there is no unlimited
+        depth, which is scikit-learn's default.
     oob_score : bool, default=False
         Whether to predict each training row by the trees that did not draw it.
     n_jobs : int or None, default=None
@@ -42,10 +42,23 @@ class ExactRandomForestRegressor(RegressorMixin, BaseEstimator):  # type: ignore
 
     Attributes
     ----------
-    forest_ : the fitted trees.
-    oob_prediction_ : (n,) array, if ``oob_score``; NaN for rows in every tree's sample.
-    oob_score_ : their R², if ``oob_score``.
-    n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
+    forest_ : Forest
+        The fitted trees.
+    oob_prediction_ : ndarray of shape (n,)
+        If ``oob_score``; NaN for rows in every tree's sample.
+    oob_score_ : float
+        Their R², if ``oob_score``.
+    n_features_in_, feature_names_in_ : int, ndarray
+        As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from mcgb import ExactRandomForestRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> forest = ExactRandomForestRegressor(10, max_depth=3, random_state=0).fit(X, y)
+    >>> forest.predict(X[:2]).shape
+    (2,)
     """
 
     def __init__(
@@ -64,7 +77,22 @@ class ExactRandomForestRegressor(RegressorMixin, BaseEstimator):  # type: ignore
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow the forest on X (n, d) and y (n,); rows are drawn by their weights (n,)."""
+        """Grow the forest.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows.
+        y : array of shape (n,)
+            Their outcomes.
+        sample_weight : array of shape (n,), optional
+            Their weights, by which rows are drawn.
+
+        Returns
+        -------
+        self
+            The fitted forest.
+        """
         check_scalar(self.n_estimators, "n_estimators", Integral, min_val=1)
         check_scalar(self.max_depth, "max_depth", Integral, min_val=1)
         validated: Any = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
@@ -96,7 +124,18 @@ class ExactRandomForestRegressor(RegressorMixin, BaseEstimator):  # type: ignore
         return self
 
     def predict(self, X: ArrayLike) -> Floats:
-        """Return the mean of the trees' values, (n,), for the rows of X (n, d)."""
+        """Predict rows.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The means of the trees' values.
+        """
         check_is_fitted(self)
         return self.forest_.predict(validate_data(self, X, dtype=np.float64, reset=False))
 

@@ -84,8 +84,8 @@ def outcomes_of(y: Any) -> Floats:
             classes, codes = np.unique(array.astype(str), return_inverse=True)
             if len(classes) != 2:
                 raise ValueError(
-                    f"y: has {len(classes)} classes instead of two; audit one of many classes with "
-                    "y == label and its probability"
+                    f"y: has {len(classes)} classes instead of two; of more, the probabilities of "
+                    "all are needed, (n, classes)"
                 )
             return codes.astype(np.float64)
     return numbers_of(array, "y")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -28,18 +28,34 @@ MANY_UP_TO = 20_000  # rows
 class AuditResult:
     """The result of an audit of predictions.
 
-    mce : the plug-in multicalibration error over random trees.
-    floor : the error that a perfect predictor with these squared residuals would have.
-    debiased : the error without its floor: the signed root of an unbiased square.
-    standard_error : of the debiased square.
-    p_value : of the hypothesis that there is no miscalibration; one test on all rows, adjusted for
+    Parameters
+    ----------
+    n : int
+        The number of rows.
+    mce : float
+        The plug-in multicalibration error over random trees.
+    floor : float
+        The error that a perfect predictor with these squared residuals would have.
+    debiased : float
+        The error without its floor: the signed root of an unbiased square.
+    standard_error : float
+        The standard error of the debiased square.
+    p_value : float
+        Of the hypothesis that there is no miscalibration; one test on all rows, adjusted for
         nothing.
-    segments : the worst segments found, ranked: rule, rows, prediction, outcome, bias, low, high,
+    segments : DataFrame
+        The worst segments found, ranked: rule, rows, prediction, outcome, bias, low, high,
         p_value. All numbers come from the half of the rows that the segment was not searched on;
         p-values are adjusted for all segments tested, 95 % intervals are of each on its own.
-    groups : the same for the named groups and their intersections, on all rows; p-values are
-        adjusted for all groups tested (Holm).
+    groups : DataFrame
+        The same for the named groups and their intersections, on all rows; p-values are adjusted
+        for all groups tested (Holm).
+    classes : mapping of label to AuditResult
+        Of more than two classes, the audit of each one's probability; the other fields then tell
+        of the top label: how often the most probable class is right, and its probability.
 
+    Notes
+    -----
     The overall test and the segments can differ: a small bias everywhere shows in the one before
     it shows in any segment, a large bias of few rows in a segment before it shows overall. Looking
     at both is looking twice: to raise an alarm if either p-value is small, halve the level.
@@ -53,6 +69,7 @@ class AuditResult:
     p_value: float
     segments: pd.DataFrame
     groups: pd.DataFrame
+    classes: Mapping[Any, AuditResult] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Return a summary for a terminal."""
@@ -62,11 +79,30 @@ class AuditResult:
             f"without that floor {self.debiased:.4g}; p-value of no miscalibration "
             f"{self.p_value:.3g} (one test of all rows)",
         ]
+        if self.classes:
+            lines.insert(0, "The most probable class (top label):")
         adjusted = "p-values adjusted for all of them, 95 % intervals of each on its own"
         for title, table in (("segments", self.segments), ("groups", self.groups)):
             if len(table):
                 lines += ["", f"{title} ({adjusted}):", shown(table).to_string(index=False)]
+        if self.classes:
+            table = self.class_table().map("{:.3g}".format)
+            lines += ["", "each class (p-values of one test each):", table.to_string()]
         return "\n".join(lines)
+
+    def class_table(self) -> pd.DataFrame:
+        """Return the audits of all classes as a table.
+
+        Returns
+        -------
+        DataFrame
+            A row for each class: mce, floor, debiased, p_value.
+        """
+        names = ["mce", "floor", "debiased", "p_value"]
+        return pd.DataFrame(
+            {label: [getattr(one, name) for name in names] for label, one in self.classes.items()},
+            index=names,
+        ).T
 
 
 def audit_predictions(
@@ -82,23 +118,70 @@ def audit_predictions(
     n_trees: int = 100,
     depth: int = 3,
     clusters: Any = None,
+    classes: Any = None,
 ) -> AuditResult:
     """Audit predictions on rows that the model was not fitted to.
 
-    X : table or array (n, d): numbers, flags, words, missing cells.  y : (n,) numbers, or labels of
-    two classes, of which the second in order counts as 1.  prediction : (n,) expected values, or
-    probabilities of 1; or of both classes, (n, 2).
-    groups : names of columns of X, or named groups as a mapping or DataFrame of flags or
-        categories (n,). Levels and pairs of levels with enough rows are tested.
-    min_rows : the smallest number of rows of a segment; by default 1 % of them, and at least 30.
-    clusters : (n,) labels, if rows depend on each other: those with the same label may (visits of
-        one patient, weeks of one shop), those with different labels must not. A cluster counts as
-        one row in every test and lies in one half. Without it all rows are taken to be
-        independent; p-values of rows that are not are too small.
-
     Segments are found on one half of the rows and tested on the other, and the other way round; see
-    `pipeline.boosting.segments`. Rows with a sample weight of 0 are left out.
+    the module ``segments``. Rows with a sample weight of 0 are left out.
+
+    Parameters
+    ----------
+    X : table or array of shape (n, d)
+        Rows: numbers, flags, words, missing cells.
+    y : array of shape (n,)
+        Their outcomes, or labels of classes; of two, the second in order counts as 1.
+    prediction : array of shape (n,) or (n, classes)
+        Expected values, or probabilities of 1; or the probabilities of all classes, in their order.
+    sample_weight : array of shape (n,), optional
+        The weights of the rows.
+    groups : sequence of str, mapping or DataFrame, optional
+        Names of columns of X, or named groups of flags or categories (n,). Levels and pairs of
+        levels with enough rows are tested.
+    random_state : int, RandomState or None, default=0
+        The seed of the trees, of the halves and of the tests.
+    n_segments : int, default=20
+        The largest number of segments.
+    min_rows : int, optional
+        The smallest number of rows of a segment; by default 1 % of them, and at least 30.
+    n_trees : int, default=100
+        The number of random trees.
+    depth : int, default=3
+        Their depth.
+    clusters : array of shape (n,), optional
+        Labels, if rows depend on each other: those with the same label may (visits of one patient,
+        weeks of one shop), those with different labels must not. A cluster counts as one row in
+        every test and lies in one half. Without it all rows are taken to be independent; p-values
+        of rows that are not are too small.
+    classes : array of shape (classes,), optional
+        The labels of the columns of ``prediction``, if there are more than two; by default those
+        that y has, sorted.
+
+    Returns
+    -------
+    AuditResult
+        The error, how certain it is, and where it lies. Of more than two classes, of the top label
+        and, as its ``classes``, of each class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcgb import audit_predictions
+    >>> x = np.random.default_rng(0).uniform(size=1000)
+    >>> result = audit_predictions(x[:, None], (x > 0.5) * 1.0, np.full(1000, 0.5))
+    >>> result.p_value < 0.01
+    True
+    >>> result.segments.rule[0].startswith("x0")
+    True
     """
+    options: dict[str, Any] = {
+        "sample_weight": sample_weight, "groups": groups, "random_state": random_state,
+        "n_segments": n_segments, "min_rows": min_rows, "n_trees": n_trees, "depth": depth,
+        "clusters": clusters,
+    }  # fmt: skip
+    shape = np.shape(prediction)
+    if len(shape) == 2 and shape[1] > 2:
+        return _audit_classes(X, y, prediction, classes, options)
     columns = columns_of(X)
     check_levels(columns)
     outcome, predicted = outcomes_of(y), predictions_of(prediction)
@@ -137,6 +220,29 @@ def audit_predictions(
         segments=segments,
         groups=_test_groups(named, rows, least),
     )
+
+
+def _audit_classes(
+    X: Any, y: Any, prediction: Any, classes: Any, options: dict[str, Any]
+) -> AuditResult:
+    """Audit the top label and each class; prediction (n, classes)."""
+    labels, proba = np.asarray(y), np.asarray(prediction, np.float64)
+    known = np.unique(labels) if classes is None else np.asarray(classes)
+    if known.shape != proba.shape[1:] or len(labels) != len(proba):
+        raise ValueError(
+            f"prediction: has shape {proba.shape}; y has {len(labels)} rows and {len(known)} "
+            "classes (classes= names those of the columns)"
+        )
+    unknown = ~np.isin(labels, known)
+    if unknown.any():
+        raise ValueError(f"y: has the label {labels[unknown].tolist()[0]!r}, which classes has not")
+    right = (labels == known[proba.argmax(axis=1)]).astype(np.float64)
+    top = audit_predictions(X, right, proba.max(axis=1), **options)
+    each = {
+        label: audit_predictions(X, (labels == label).astype(np.float64), p, **options)
+        for label, p in zip(known.tolist(), proba.T, strict=True)
+    }
+    return replace(top, classes=each)
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:

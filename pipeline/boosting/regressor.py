@@ -32,7 +32,7 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
     Parameters
     ----------
     n_rounds : int, default=100
-        The largest number of rounds; 0 leaves the initial predictor as it is. (The paper has 20.)
+        The largest number of rounds; 0 leaves the initial predictor as it is. The paper has 20.
     eta : float, default=1.0
         Step size η in (0, 1].
     rescaling : {"unit", "relaxed", "adaptive"} or Rescaling, default="unit"
@@ -52,11 +52,11 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
         is (inside of `cross_val_score` and the like, wrap it in scikit-learn's FrozenEstimator).
         None: from ``init`` fitted to them, as in the paper.
     n_trees : int, default=10
-        The number of trees of a round. (The paper has 100.)
+        The number of trees of a round. The paper has 100.
     max_leaf_nodes : int or None, default=31
         The largest number of leaves of a tree; None if ``max_depth`` alone limits it.
     max_depth : int or None, default=None
-        The largest depth of a tree. (The paper has 3.)
+        The largest depth of a tree. The paper has 3.
     learning_rate : float, default=0.2
         The factor of each tree in its ensemble.
     min_samples_leaf : int, default=20
@@ -147,16 +147,45 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
     def staged_predict(
         self, X: Any, initial_prediction: ArrayLike | None = None, *, n_rounds: int | None = None
     ) -> Iterator[Floats]:
-        """Yield the predictions f_0(x), …, f_T(x), each (n,), for the rows of X (n, d).
+        """Predict rows after each round.
 
-        ``n_rounds`` is T; by default it is `best_round_`.
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            Rows, with the columns of the training table.
+        initial_prediction : array of shape (n,), optional
+            What the model that is corrected predicts for them; if, and only if,
+            `fit` was given such.
+        n_rounds : int, optional
+            The last round T; `best_round_` by default.
+
+        Yields
+        ------
+        ndarray of shape (n,)
+            f_0(x), …, f_T(x), one after the other.
         """
-        return self._staged_scores(X, initial_prediction, n_rounds)
+        yield from self._staged_scores(X, initial_prediction, n_rounds)
 
     def predict(
         self, X: Any, initial_prediction: ArrayLike | None = None, *, n_rounds: int | None = None
     ) -> Floats:
-        """Return the predictions f_T(x), (n,), for the rows of X (n, d); see `staged_predict`."""
+        """Predict rows.
+
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            Rows, with the columns of the training table.
+        initial_prediction : array of shape (n,), optional
+            What the model that is corrected predicts for them; if, and only if,
+            `fit` was given such.
+        n_rounds : int, optional
+            The last round T; `best_round_` by default.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The predictions f_T(x).
+        """
         return self._scores(X, initial_prediction, n_rounds)
 
     def score(
@@ -166,7 +195,24 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
         sample_weight: ArrayLike | None = None,
         initial_prediction: ArrayLike | None = None,
     ) -> float:
-        """Return R² of the predictions."""
+        """Return R² of the predictions.
+
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            Rows, with the columns of the training table.
+        y : array of shape (n,)
+            Their outcomes.
+        sample_weight : array of shape (n,), optional
+            Their weights.
+        initial_prediction : array of shape (n,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        float
+            R².
+        """
         predicted = self.predict(X, initial_prediction)
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 

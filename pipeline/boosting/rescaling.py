@@ -25,13 +25,30 @@ class Rescaling(Protocol):
     """A strategy that turns a round's candidate φ_t into the next predictor."""
 
     def weight(self, t: int, y: Floats, phi: Floats, sample_weight: Floats | None = None) -> float:
-        """The weight w_t of round t = 0, 1, …; y and phi (n,) are those of the training rows."""
+        """Return the weight of a round.
+
+        Parameters
+        ----------
+        t : int
+            The round, from 0.
+        y : array of shape (n,)
+            The outcomes of the training rows.
+        phi : array of shape (n,)
+            Their candidate φ_t = f_t + η h_t.
+        sample_weight : array of shape (n,), optional
+            Their weights.
+
+        Returns
+        -------
+        float
+            The weight w_t.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class Unit(Rescaling):
-    """w_t = 1."""
+    """The strategy w_t = 1."""
 
     name = "unit"
 
@@ -42,7 +59,15 @@ class Unit(Rescaling):
 
 @dataclass(frozen=True)
 class Relaxed(Rescaling):
-    """w_t = 1 − (t + offset)^(−exponent); the paper takes 1 − (t + 2)⁻³ with t from 0."""
+    """The strategy w_t = 1 − (t + offset)^(−exponent); the paper takes 1 − (t + 2)⁻³ with t from 0.
+
+    Parameters
+    ----------
+    offset : float, default=2.0
+        A number above 1.
+    exponent : float, default=3.0
+        A number above 1, or the weights' sum diverges.
+    """
 
     name = "relaxed"
 
@@ -61,7 +86,7 @@ class Relaxed(Rescaling):
 
 @dataclass(frozen=True)
 class Adaptive(Rescaling):
-    """w_t = yᵀφ_t / ‖φ_t‖², the minimiser of ‖y − w φ_t‖.
+    """The strategy w_t = yᵀφ_t / ‖φ_t‖², the minimiser of ‖y − w φ_t‖.
 
     Where φ_t = 0 every w is a minimiser and gives the same f_{t+1} = 0; w_t is then 1. (The paper
     sets f_{t+1} = f_t there and excludes the case as degenerate; staying would raise the loss above

@@ -133,16 +133,9 @@ def restore(path: str | Path, kinds: Sequence[type], init: Any = None) -> Any:
 
 def _described(trajectory: Trajectory, name: str, arrays: dict[str, Any]) -> dict[str, Any]:
     """Return a trajectory without its trees, which are added to the arrays."""
-    ensembles = [step.ensemble for step in trajectory.rounds]
-    trees = [ensemble.nodes() for ensemble in ensembles if isinstance(ensemble, OfTrees)]
-    if len(trees) < len(ensembles):
-        raise ValueError(
-            f"save: {type(ensembles[0]).__name__} cannot be stored; engines 'lightgbm', "
-            "'lightgbm_lossless' and 'exact' can"
-        )
-    if trees:
-        _put(arrays, name, Nodes.joined(trees))
-        arrays[f"{name}_gains"] = np.array([ensemble.gains() for ensemble in ensembles])
+    if trajectory.rounds:
+        _put(arrays, name, Nodes.joined(round_trees(trajectory)))
+        arrays[f"{name}_gains"] = np.array([step.ensemble.gains() for step in trajectory.rounds])
     return {
         "eta": trajectory.eta,
         "feedback": trajectory.feedback,
@@ -153,22 +146,41 @@ def _described(trajectory: Trajectory, name: str, arrays: dict[str, Any]) -> dic
     }
 
 
-def _init_described(model: Any, name: str, arrays: dict[str, Any]) -> Any:
-    """Return what is stored of the initial predictor: nothing, a mean, trees, or whose it is."""
+def round_trees(trajectory: Trajectory) -> list[Nodes]:
+    """Return the trees of each round; raise ValueError if the rounds are not trees."""
+    ensembles = [step.ensemble for step in trajectory.rounds]
+    trees = [ensemble.nodes() for ensemble in ensembles if isinstance(ensemble, OfTrees)]
+    if len(trees) < len(ensembles):
+        raise ValueError(
+            f"{type(ensembles[0]).__name__} cannot be stored or exported; rounds of the engines "
+            "'lightgbm', 'lightgbm_lossless' and 'exact' can"
+        )
+    return trees
+
+
+def init_kind(model: Any) -> str:
+    """Return what a model starts from: "none" (given predictions), "mean", "user" or "forest"."""
     init = model.init_
     if init is None:
-        return None
+        return "none"
     if isinstance(init, DummyRegressor) and init.strategy == "constant":
-        return float(np.ravel(init.constant_)[0])
-    if model.init is not None and model._init_sees == "table":
-        return "user"
-    trees = _forest_trees(init)
+        return "mean"
+    return "user" if model.init is not None and model._init_sees == "table" else "forest"
+
+
+def _init_described(model: Any, name: str, arrays: dict[str, Any]) -> Any:
+    """Return what is stored of the initial predictor: nothing, a mean, trees, or whose it is."""
+    kind = init_kind(model)
+    if kind != "forest":
+        mean = float(np.ravel(model.init_.constant_)[0]) if kind == "mean" else None
+        return {"none": None, "mean": mean, "user": "user"}[kind]
+    trees = forest_trees(model.init_)
     for k, one in enumerate(trees):
         _put(arrays, f"{name}{k}", one)
     return {"forests": len(trees)}
 
 
-def _forest_trees(forest: Any) -> tuple[Nodes, ...]:
+def forest_trees(forest: Any) -> tuple[Nodes, ...]:
     """Return the trees of a forest as `StoredForest` has them."""
     if isinstance(forest, StoredForest):
         return forest.trees

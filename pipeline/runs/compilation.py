@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.boosting import ExactRandomForestRegressor
 from pipeline.boosting.audit import Auditor
 from pipeline.boosting.engines import TreeSettings, make_engine
 from pipeline.boosting.engines.exact import kernel
+from pipeline.boosting.forest import ExactRandomForestRegressor
 from pipeline.processes import forked
 
 log = logging.getLogger("pipeline")

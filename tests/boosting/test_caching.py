@@ -2,8 +2,11 @@
 
 import importlib.util
 import os
+import subprocess
+import sys
 
 from pipeline.boosting import caching
+from pipeline.paths import ROOT
 
 
 def test_private_folder_is_used_where_neither_usual_place_can_be_written(monkeypatch, tmp_path):
@@ -51,3 +54,21 @@ def test_code_that_is_older_than_a_source_is_compiled_again(monkeypatch, tmp_pat
     os.utime(called, (compiled + 9, compiled + 9))
     caching.forget_outdated(entry.one, [called])
     assert not index.exists()
+
+
+def test_compilation_is_announced_once_for_each_part(monkeypatch, tmp_path):
+    code = """
+import numpy as np, mcgb
+mcgb.multicalibration_error(np.arange(40.0)[:, None], np.ones(40), np.ones(40))
+mcgb.multicalibration_error(np.arange(50.0)[:, None], np.ones(50), np.ones(50))
+"""
+    (tmp_path / "mcgb").symlink_to(ROOT / "pipeline" / "boosting")
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True,
+            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}, timeout=300,
+        ).stderr
+        for _ in range(2)
+    )  # fmt: skip
+    assert first == "mcgb: compiling the audit (once, about 4 seconds) ...\n"
+    assert second == ""

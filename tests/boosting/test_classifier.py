@@ -240,7 +240,7 @@ def test_each_of_many_classes_has_a_correction_as_of_two_classes(three):
     assert set(model.predict(X)) == set(y)
     np.testing.assert_allclose(np.exp(model.decision_function(X)), p)
     with pytest.raises(ValueError, match="corrections_ has its own"):
-        model.staged_decision_function(X)
+        next(model.staged_decision_function(X))
 
 
 def test_many_classes_take_weights_validation_rows_and_given_probabilities(three):

@@ -6,9 +6,15 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from pipeline.boosting import MulticalibrationDisplay, audit_predictions
+from pipeline.boosting import (
+    MulticalibrationBoostingRegressor,
+    MulticalibrationDisplay,
+    RoundsDisplay,
+    audit_predictions,
+)
 from pipeline.boosting.segments import COLUMNS, holm
 
 mpl.use("Agg")
@@ -202,3 +208,66 @@ def test_display_takes_a_fitted_regressor_or_classifier():
     words = np.where(y > 0, "yes", "no")
     display = MulticalibrationDisplay.from_estimator(LogisticRegression().fit(X, words), X, words)
     assert display.curves_["prediction", "all rows"]["outcome"].between(0, 1).all()
+
+
+@pytest.fixture(scope="module")
+def three_classes():
+    """Rows whose class "b" is twice as probable as said where x > ½, at the cost of "c"."""
+    random = np.random.default_rng(5)
+    x = random.random(3000)
+    proba = np.column_stack([np.full(3000, 0.3), np.full(3000, 0.3), np.full(3000, 0.4)])
+    truth = proba.copy()
+    truth[x > 0.5] = [0.3, 0.6, 0.1]
+    y = np.array(["a", "b", "c"])[(random.random(3000)[:, None] > truth.cumsum(axis=1)).sum(axis=1)]
+    return pd.DataFrame({"x": x}), y, proba
+
+
+def test_each_of_many_classes_and_the_top_label_are_audited(three_classes):
+    X, y, proba = three_classes
+    result = audit_predictions(X, y, proba, n_segments=3)
+    assert list(result.classes) == ["a", "b", "c"]
+    assert result.classes["a"].p_value > 0.05
+    assert result.classes["b"].p_value < 0.01
+    one = audit_predictions(X, y == "b", proba[:, 1], n_segments=3)
+    pd.testing.assert_frame_equal(result.classes["b"].segments, one.segments)
+    top = audit_predictions(X, y == "c", proba[:, 2], n_segments=3)  # "c" is always the top label
+    assert result.mce == top.mce
+    assert "top label" in str(result)
+    assert result.class_table().loc["b", "mce"] == one.mce
+
+
+def test_classes_that_do_not_fit_the_probabilities_are_refused(three_classes):
+    X, y, proba = three_classes
+    with pytest.raises(ValueError, match=r"3000 rows and 2 classes"):
+        audit_predictions(X, np.where(y == "c", "a", y), proba)
+    with pytest.raises(ValueError, match="has the label 'c'"):
+        audit_predictions(X, y, proba, classes=["a", "b", "d"])
+
+
+def test_rounds_are_plotted_with_what_was_kept(three_classes):
+    X, _, _ = three_classes
+    random = np.random.default_rng(0)
+    y = np.sin(6 * X["x"]) + random.normal(size=len(X)) / 4
+    train, test = X.index < 2000, X.index >= 2000
+    model = MulticalibrationBoostingRegressor(init=DummyRegressor(), random_state=0)
+    model.fit(X[train], y[train])
+    display = RoundsDisplay.from_estimator(model, X[test], y[test])
+    folds, loss, mce = display.curves_.values()
+    assert len(folds) == len(model.validation_scores_)
+    before = ((y[test] - y[train].mean()) ** 2).mean()
+    after = ((y[test] - model.predict(X[test])) ** 2).mean()
+    assert loss[-1] == pytest.approx(after / before)
+    assert mce[-1] < 0.5
+    best, middle, low, high = display.kept_
+    assert best == model.best_round_
+    assert low < middle < high < 1
+    assert f"{model.gain_.share:.0%}" in display.ax_.get_legend_handles_labels()[1][-1]
+
+
+def test_rounds_that_were_not_judged_by_the_loss_cannot_be_plotted():
+    X = np.arange(40.0)[:, None]
+    model = MulticalibrationBoostingRegressor(
+        n_rounds=1, early_stopping=False, feedback="in_sample"
+    )
+    with pytest.raises(ValueError, match="no held-out losses"):
+        RoundsDisplay.from_estimator(model.fit(X, X[:, 0]))

@@ -23,9 +23,22 @@ _KEPT_BYTES = 2**25  # of labels that an auditor keeps from one predictor to the
 class Assessment:
     """A multicalibration error with its noise floor, and how certain it is.
 
-    mce : the plug-in error.  floor : the error that a perfect predictor with these squared
-    residuals would have.  debiased_square : unbiased for the squared error; it may be negative.
-    standard_error : of the debiased square.  p_value : of "no miscalibration".
+    Parameters
+    ----------
+    n : int
+        The number of rows.
+    mce : float
+        The plug-in error.
+    floor : float
+        The error that a perfect predictor with these squared residuals would have.
+    debiased_square : float
+        Unbiased for the squared error; it may be negative.
+    standard_error : float
+        The standard error of the debiased square.
+    p_value : float
+        Of the hypothesis that there is no miscalibration.
+    leaves : Leaves
+        The sums over the leaves of the trees.
     """
 
     n: int
@@ -43,13 +56,25 @@ class Assessment:
 
 
 class Auditor:
-    """Random-tree audits of predictors on fixed rows X (n, d).
+    """Random-tree audits of predictors on fixed rows.
 
-    X is an array or a DataFrame (numbers, flags, words; missing cells are a value of their own).
     Any number of predictors may be audited on these rows; the trees are the same up to what the
     predictions themselves, which are one of the features, change. Arguments are named, because
     outcomes and predictions are easily confused.
 
+    Parameters
+    ----------
+    X : table or array of shape (n, d)
+        Rows: numbers, flags, words; missing cells are a value of their own.
+    n_trees : int, default=100
+        The number of random trees.
+    depth : int, default=3
+        Their depth.
+    seed : int, default=0
+        What the trees are drawn from.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> X, y = np.arange(8.0)[:, None], np.array([0.0, 0, 0, 0, 1, 1, 1, 1])
     >>> Auditor(X).error(y=y, prediction=y)
@@ -83,7 +108,22 @@ class Auditor:
         return self._keys.shape[1]
 
     def leaves(self, *, prediction: Floats, residual: Floats, squares: bool = False) -> Leaves:
-        """Return the leaf sums of ``residual`` (n,) in the trees drawn for ``prediction`` (n,)."""
+        """Sum residuals in the leaves of the random trees.
+
+        Parameters
+        ----------
+        prediction : array of shape (n,)
+            What the trees are drawn for.
+        residual : array of shape (n,)
+            What is summed.
+        squares : bool, default=False
+            Whether to sum its squares, too.
+
+        Returns
+        -------
+        Leaves
+            The sums.
+        """
         for name, values in (("prediction", prediction), ("residual", residual)):
             _require_rows(values, self.n, name)
         labels = self._empty_labels() if squares else None
@@ -102,7 +142,24 @@ class Auditor:
         sample_weight: Floats | None = None,
         reading: Reading = "leaf_indicators",
     ) -> float:
-        """Return the plug-in error of ``prediction`` (n,) for outcomes ``y`` (n,)."""
+        """Return the plug-in error of predictions.
+
+        Parameters
+        ----------
+        y : array of shape (n,)
+            The outcomes.
+        prediction : array of shape (n,)
+            The predictions.
+        sample_weight : array of shape (n,), optional
+            The weights of the rows.
+        reading : {"leaf_indicators", "random_leaf_values", "fitted_leaf_values"}
+            What a tree's weak learners are.
+
+        Returns
+        -------
+        float
+            The root of the mean over the trees of the sum of squared mean residuals.
+        """
         _require_rows(y, self.n, "y")
         if sample_weight is None:
             return error_of(self.leaves(prediction=prediction, residual=y - prediction), reading)
@@ -127,17 +184,27 @@ class Auditor:
 
         Parameters
         ----------
-        y, prediction, sample_weight : arrays of shape (n,)
-        clusters : labels of shape (n,), optional
+        y : array of shape (n,)
+            The outcomes.
+        prediction : array of shape (n,)
+            The predictions.
+        sample_weight : array of shape (n,), optional
+            The weights of the rows.
+        clusters : array of shape (n,), optional
             Rows with the same label may depend on each other (visits of one patient, days of one
             shop); rows with different labels must not. Without it all rows are taken to be
             independent: where they are not, p-value and standard error are too small.
-        n_flips : int
+        n_flips : int, default=99
             How many draws the p-value is made of; with 0 there is neither p-value nor standard
             error (NaN). Beyond half a million rows the p-value uses some of the trees only.
-        symmetric : bool
+        symmetric : bool, default=False
             Make the p-value of random signs alone, which takes the residuals of a calibrated model
             to be symmetric.
+
+        Returns
+        -------
+        Assessment
+            The error, and how certain it is.
         """
         _require_rows(y, self.n, "y")
         _require_rows(prediction, self.n, "prediction")
@@ -214,12 +281,40 @@ def multicalibration_error(
     depth: int = 3,
     seed: int = 0,
 ) -> float:
-    """Return the plug-in error of predictions ``f`` (n,) of ``y`` (n,) on rows X (n, d).
+    """Return the plug-in multicalibration error of predictions.
 
-    y and f may be labels and probabilities as in `audit_predictions`.
-
-    It is positive even for a perfect predictor: see `Auditor.assess` for the error without its
+    It is positive even for a perfect predictor: see `audit_predictions` for the error without its
     floor.
+
+    Parameters
+    ----------
+    X : table or array of shape (n, d)
+        Rows that the model was not fitted to.
+    y : array of shape (n,)
+        Their outcomes; or labels of two classes, of which the second in order counts as 1.
+    f : array of shape (n,) or (n, 2)
+        Predictions; or probabilities of the second class, or of both.
+    sample_weight : array of shape (n,), optional
+        The weights of the rows.
+    reading : {"leaf_indicators", "random_leaf_values", "fitted_leaf_values"}
+        What a tree's weak learners are.
+    n_trees : int, default=100
+        The number of random trees.
+    depth : int, default=3
+        Their depth.
+    seed : int, default=0
+        What the trees are drawn from.
+
+    Returns
+    -------
+    float
+        The error.
+
+    Examples
+    --------
+    >>> from mcgb import multicalibration_error
+    >>> multicalibration_error([[0.0], [1.0]], ["no", "yes"], [0.0, 1.0])
+    0.0
     """
     auditor = Auditor(X, n_trees=n_trees, depth=depth, seed=seed)
     return auditor.error(

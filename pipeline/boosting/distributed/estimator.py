@@ -44,12 +44,23 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
 
     Parameters
     ----------
-    n_rounds, eta, rescaling, n_trees, max_depth, learning_rate, min_samples_leaf :
-        As in `MulticalibrationBoostingRegressor`; ``rescaling`` is a name, or one of the library's
-        own strategies.
+    n_rounds : int, default=100
+        The largest number of rounds.
+    eta : float, default=0.25
+        Step size η in (0, 1].
+    rescaling : {"unit", "relaxed", "adaptive"} or Rescaling, default="unit"
+        The strategy for w_t: a name, or one of the library's own strategies.
     init : {"forest", "mean"}, default="forest"
         The initial predictor, unless `fit` is given predictions: LightGBM's forest of 100 trees of
         depth 5, fitted to the ``sample_size`` rows that this process sees, or the mean of y.
+    n_trees : int, default=20
+        The number of trees of a round.
+    max_depth : int, default=3
+        The largest depth of a tree.
+    learning_rate : float, default=0.1
+        The factor of each tree in its ensemble.
+    min_samples_leaf : int, default=20
+        The smallest number of rows of a leaf.
     early_stopping : bool, default=True
         Whether rows that no round sees choose the number of rounds; see `validation_fraction`.
     validation_fraction : float, default=0.2
@@ -69,18 +80,26 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
     patience : float, default=300
         Seconds to wait for a worker that replaces one that died.
     random_state : int, RandomState or None, default=None
+        The seed of the initial forest, of the rows left out and of the trees.
     verbose : int, default=0
         Whether to show a progress bar.
 
     Attributes
     ----------
-    model_ : the fitted `MulticalibrationBoostingRegressor`; this object also has its attributes
-        best_round_; weights_, gaps_ and losses_ are of all rounds, validation_scores_ of those that
-        the rows left out have judged.
-    initial_audit_, audit_ : `Assessment` of f_0 and of the fitted model, on the rows left out
-        (about ``sample_size`` of them, ``audit_.n``), with its standard error; None without such
-        rows.
+    model_ : MulticalibrationBoostingRegressor
+        The fitted model, which needs no Dask.
+    best_round_ : int
+        The number of rounds that it uses.
+    weights_, gaps_, losses_ : ndarray
+        w_t, ‖f_{t+1} − f_t‖₂ and the mean squared errors, of all rounds.
+    validation_scores_ : ndarray
+        The scores on the rows left out, of those rounds that these have judged.
+    initial_audit_, audit_ : Assessment or None
+        Audits of f_0 and of the fitted model on the rows left out (about ``sample_size`` of them,
+        ``audit_.n``); None without such rows.
 
+    Notes
+    -----
     The result does not depend on which worker holds which rows, on threads, or on workers that died
     on the way; it does, within rounding, depend on the number of workers.
     """
@@ -131,10 +150,21 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
     ) -> Self:
         """Fit the rounds.
 
-        X (n, d) and y (n,) are Dask arrays or data frames in the same chunks, or X is the path of a
-        Parquet folder that all workers reach and y the name of a column. ``initial_prediction``, of
-        the same kind as y, takes the place of ``init``. ``drop`` are columns of a Parquet folder to
-        leave out.
+        Parameters
+        ----------
+        X : Dask array or data frame of shape (n, d), or path
+            The table; or a Parquet folder that all workers reach.
+        y : Dask array or series of shape (n,), or str
+            The outcomes, in the chunks of X; or the name of a column of the folder.
+        initial_prediction : of the same kind as y, optional
+            Takes the place of ``init``.
+        drop : sequence of str, default=()
+            Columns of a folder to leave out.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
         """
         self._check_parameters()
         client = _client(self.client)
@@ -164,7 +194,20 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
         return type(self)(**{k: clone(v, safe=False) for k, v in parameters.items()}, client=client)
 
     def predict(self, X: Any, initial_prediction: Any = None) -> Any:
-        """f_T(x), (n,): a Dask array for a Dask collection, else as `model_` predicts."""
+        """Predict rows.
+
+        Parameters
+        ----------
+        X : table, array or Dask collection of shape (n, d)
+            Rows, with the columns of the training table.
+        initial_prediction : array or Dask collection of shape (n,), optional
+            Their initial predictions, if `fit` was given such.
+
+        Returns
+        -------
+        ndarray or Dask array of shape (n,)
+            The predictions, of the kind of X.
+        """
         check_is_fitted(self)
         if not is_dask(X):
             return self.model_.predict(X, initial_prediction)
@@ -217,8 +260,15 @@ class DaskMulticalibrationBoostingRegressor(RegressorMixin, BaseEstimator):  # t
         model = MulticalibrationBoostingRegressor(
             **parameters, max_leaf_nodes=None, l2_regularization=0.0, feedback="in_sample"
         )
-        predictor = fit.initial.predictor
-        return model.load_trajectory(fit.encoding, predictor, kept, named=fit.table.named)
+        model.encoding_ = fit.encoding
+        model.n_features_in_ = len(fit.encoding.codes)
+        if fit.table.named:
+            names = [code.name for code in fit.encoding.codes]
+            model.feature_names_in_ = np.array(names, dtype=object)
+        model._init_sees, model.init_ = "matrix", fit.initial.predictor
+        model.trajectories_ = (kept,) if kept.rounds else ()
+        model.best_round_ = len(kept.rounds)
+        return model
 
     def _table(
         self, client: Any, X: Any, y: Any, initial_prediction: Any, drop: Sequence[str]
