@@ -1,7 +1,5 @@
 """Replication of 'On the Convergence of Multicalibration Gradient Boosting'."""
 
-from __future__ import annotations
-
 from typing import Any
 
 __version__ = "0.2.0"

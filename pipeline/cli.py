@@ -1,7 +1,5 @@
 """The command line: checks everything before Hydra starts, then runs the stage asked for."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

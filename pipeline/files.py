@@ -1,7 +1,5 @@
 """Files that are written whole or not at all: under another name, then renamed."""
 
-from __future__ import annotations
-
 import glob
 import hashlib
 import os

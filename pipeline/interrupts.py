@@ -8,8 +8,6 @@ compiled code, where it is swallowed or leaves half-made objects that complain a
 needs unwinding (a run is stored whole or not at all), so the process simply ends.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

@@ -1,7 +1,5 @@
 """Work in forked processes of this machine, which share what this process has in memory."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 from collections.abc import Callable, Sequence

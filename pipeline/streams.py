@@ -5,8 +5,6 @@ error of the stream; here they end the printing only. Characters that the stream
 are printed as escapes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -5,8 +5,6 @@ and versions of the reference all differences are zero; elsewhere rounding may b
 equally good splits another way, which shows on held-out columns first.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -5,8 +5,6 @@ f0 that is right but for a bias in known segments; the mean is there as ``truth`
 the other datasets: rows drawn from the table, numbers with noise.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 from collections.abc import Iterator

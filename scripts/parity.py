@@ -8,8 +8,6 @@ and how far the forest's predictions are from scikit-learn's, against scikit-lea
 the same samples with other ties (fails above 1.3, unless they are within 1e-4 sd).
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from itertools import combinations

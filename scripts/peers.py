@@ -5,8 +5,6 @@ a segment of a tenth of the rows; per sample, whether each p-value is below 5 %.
 columns; MCGrad makes segments of up to three of them.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 

@@ -1,7 +1,5 @@
 """Copy what is curated of a full run into ``outputs/reference/``; see CONTRIBUTING.md."""
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Compare the bundled snapshot with OpenML's versions, cell by cell (needs a network)."""
 
-from __future__ import annotations
-
 import sys
 
 from pipeline.config.compose import load

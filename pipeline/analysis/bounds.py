@@ -1,7 +1,5 @@
 """The paper's bounds on prediction gaps as formulas of norms, and sharper ones."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import zeta
 

@@ -4,8 +4,6 @@ The bound on residuals, M, is taken to be the width of the target's range; it is
 the largest residual seen on test rows is reported with it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -3,8 +3,6 @@
 A *bundle of curves* is an array (n_seeds, n_rounds + 1): one row per seed, one column per round.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Runs as one table that stands alone: rounds, sizes and settings."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -4,8 +4,6 @@ A rule about curves is a function of samples (n, T + 1), so that the same one ca
 runs, of the mean over all seeds, and of bootstrap samples of that mean.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """How a grid compares with the paper's: the same, a part of it, another reading, or another."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """How things look: colours, labels and order of strategies and verdicts, and the figures' style."""
 
-from __future__ import annotations
-
 import io
 import itertools
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Runs in numbers: the tables behind the figures, and a line per dataset and strategy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 

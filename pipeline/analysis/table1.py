@@ -1,7 +1,5 @@
 """Table 1 of the paper and the counts of our tables, with the reason where they differ."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ f_{t+1} = w_t (f_t + η h_t), where h_t is an ensemble fitted on the features (x
 squared loss, to y − f_t.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 

@@ -8,8 +8,6 @@ numba compiles a function again if its own file has changed, but not if a file h
 functions it calls; `forget_outdated` takes care of that.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import stat
@@ -38,7 +36,7 @@ def announce_compilation() -> None:
     """From now on, say on the error stream when a part of the library is compiled."""
     from numba.core import event  # must come after `find_cache`
 
-    class Announcement(event.Listener):  # type: ignore[misc]
+    class Announcement(event.Listener):
         def on_start(self, event: Any) -> None:
             module = event.data["dispatcher"].py_func.__module__.split(".")
             part = next((PARTS[name] for name in module if name in PARTS), None)
@@ -50,7 +48,7 @@ def announce_compilation() -> None:
             pass
 
     told: set[str] = set()
-    event.register("numba:compile", Announcement())
+    event.register("numba:compile", Announcement())  # type: ignore[no-untyped-call]
 
 
 def find_cache() -> None:

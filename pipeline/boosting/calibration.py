@@ -5,8 +5,6 @@ by its variance; (S_k² − Q_k) / (n_k (n_k − 1)), S_k = Σ r, Q_k = Σ r², 
 `pipeline.boosting.audit`; see also Kumar, Liang, Ma, NeurIPS 2019).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from .arrays import Floats

@@ -9,8 +9,6 @@ distance of that mean from its expectation by σ√(2x/n) + 4Mx/(3n), and Cherno
 once, so that the best of them may be chosen by the same rows.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from .arrays import Floats

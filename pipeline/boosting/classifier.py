@@ -1,7 +1,5 @@
 """Multicalibration gradient boosting for classes, by scikit-learn's conventions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -403,7 +401,9 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
                 raise ValueError("y: has one class only; a classifier needs two classes")
         unknown = ~np.isin(labels, self.classes_)
         if unknown.any():
-            raise ValueError(f"y_val: has the label {labels[unknown].tolist()[0]!r}, which y has not")
+            raise ValueError(
+                f"y_val: has the label {labels[unknown].tolist()[0]!r}, which y has not"
+            )
         return np.searchsorted(self.classes_, labels).astype(np.float64)
 
 

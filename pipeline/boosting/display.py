@@ -1,7 +1,5 @@
 """Plots of an audit and of the rounds of a fit, by scikit-learn's Display convention."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """Multicalibration gradient boosting by scikit-learn's conventions: what both estimators share."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

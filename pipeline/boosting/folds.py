@@ -1,7 +1,5 @@
 """Splits of rows into some to fit to and others to validate on."""
 
-from __future__ import annotations
-
 from numbers import Integral
 from typing import Any
 

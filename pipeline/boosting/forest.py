@@ -1,7 +1,5 @@
 """scikit-learn's random forest on the exact kernel."""
 
-from __future__ import annotations
-
 import warnings
 from numbers import Integral
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """The paper's initial predictor f_0: a random forest of 100 trees of depth 5."""
 
-from __future__ import annotations
-
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from .forest import ExactRandomForestRegressor

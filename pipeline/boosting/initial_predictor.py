@@ -1,7 +1,5 @@
 """The initial predictor f_0 of a fit, and its scores on the training rows."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass

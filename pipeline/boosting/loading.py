@@ -1,7 +1,5 @@
 """Models that were stored in files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The log-loss: its value, and the adaptive weight that minimises it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

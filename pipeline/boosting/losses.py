@@ -1,7 +1,5 @@
 """The two losses: what they make of scores, and how a round is fitted to them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

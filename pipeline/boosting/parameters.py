@@ -1,7 +1,5 @@
 """Checks of the parameters of estimators, and of what initial predictors return."""
 
-from __future__ import annotations
-
 from numbers import Integral, Real
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Multicalibration gradient boosting for regression, by scikit-learn's conventions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -9,8 +9,6 @@ they are the fourth argument):
 ...         return 1.0 if t else 0.5
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 

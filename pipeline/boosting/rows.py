@@ -1,7 +1,5 @@
 """Rows of a table with what is known of them, one array or frame per field."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self

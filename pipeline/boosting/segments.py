@@ -20,8 +20,6 @@ are for each segment on its own. Of segments that are nearly the same the first 
 own numbers and the smallest p-value among them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any

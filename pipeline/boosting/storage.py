@@ -5,8 +5,6 @@ holds the correction, and the initial predictor if that is this library's own fo
 other model is stored as its owner stores it, and passed to `load`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping, Sequence

@@ -12,8 +12,6 @@ noise, 10 rounds: a covariance of 0.03 with y, where in sample it is 0.6; none w
 feature); see ``theory/proofs/feedback.tex``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property

@@ -5,8 +5,6 @@ figures, ``captions.yaml``. A new one is a new folder, and an experiment that na
 ``experiment.chapters`` if it needs runs of its own.
 """
 
-from __future__ import annotations
-
 import pkgutil
 from importlib import import_module
 

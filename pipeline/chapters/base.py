@@ -1,7 +1,5 @@
 """What a chapter is; the page and the stages know chapters by this alone."""
 
-from __future__ import annotations
-
 import base64
 import json
 from abc import ABC, abstractmethod

@@ -1,7 +1,5 @@
 """Hydra's composition as a function: overrides in, typed configs out, errors as `ConfigError`."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Sequence

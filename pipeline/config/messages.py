@@ -4,8 +4,6 @@ What is allowed comes from the schema; what went wrong, from the type and the fi
 exception.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any

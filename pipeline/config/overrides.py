@@ -1,7 +1,5 @@
 """Overrides as people write them, put such that Hydra reads them as they are meant."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

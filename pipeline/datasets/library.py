@@ -1,7 +1,5 @@
 """The tables and designs of one command: each is made once, when it is first asked for."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field

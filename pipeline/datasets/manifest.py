@@ -1,7 +1,5 @@
 """Tables of known content as ``data/manifest.yaml`` describes them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache

@@ -1,7 +1,5 @@
 """Tables of OpenML: downloaded once, by a child process, into ``data/cache/``."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

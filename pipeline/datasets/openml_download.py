@@ -5,8 +5,6 @@ It ends with its parent, after SECONDS, and when it would take more memory or di
 On failure the last line of standard output is JSON with a ``problem``, a clause for the user.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

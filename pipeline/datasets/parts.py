@@ -1,7 +1,5 @@
 """Parquet files that are read in parts, or whole if they fit into memory."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor

@@ -4,8 +4,6 @@ A dataset has two figures, with a linear and a logarithmic scale, of which one i
 sources hold one measure at a time, which `templates/charts.js` exchanges.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Formulas are converted by latex2mathml, which browsers show without a script. Wh
 refused rather than shown raw.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

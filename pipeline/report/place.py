@@ -1,7 +1,5 @@
 """Where a report goes: results of other settings never take the place of a report."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Templates as pages that need no network: style and script are inlined."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

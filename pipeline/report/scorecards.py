@@ -1,7 +1,5 @@
 """Judgements and summaries as text for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Compiling what a run needs before anybody waits for it."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

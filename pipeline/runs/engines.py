@@ -1,7 +1,5 @@
 """The engine that a config describes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from pipeline.boosting.arrays import Floats

@@ -4,8 +4,6 @@ Workers compute and return; only the driver writes. So a run is either in the st
 process died when, and workers on other machines need no common file system.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import time

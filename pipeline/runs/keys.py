@@ -1,7 +1,5 @@
 """What determines a run's numbers: the readable key, its hash, and the seed of every axis."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping

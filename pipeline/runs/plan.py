@@ -1,7 +1,5 @@
 """What a command works on: its configs, seeds, store and data, put together once and handed on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

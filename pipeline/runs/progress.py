@@ -1,7 +1,5 @@
 """How far the work is: tqdm's bar on a terminal, plain lines otherwise; rounds as a table."""
 
-from __future__ import annotations
-
 import io
 import logging
 import sys

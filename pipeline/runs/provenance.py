@@ -1,7 +1,5 @@
 """What a result was made with: versions, commit, hardware."""
 
-from __future__ import annotations
-
 import platform
 import subprocess
 from contextlib import suppress

@@ -9,8 +9,6 @@ all of it or nothing; its checksums tell a damaged one. The hash is of the run's
 `pipeline.runs.keys`), which stands readable in ``run.json``.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """The rescaling that a config describes: one of the paper's, or an object of the user's own."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import sys

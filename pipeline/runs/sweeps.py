@@ -1,7 +1,5 @@
 """How far a multirun is whose jobs run elsewhere and write to files of their own (submitit)."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

@@ -5,8 +5,6 @@ rounds fitted to the others. What a sweeper minimises must not be the test error
 of the best settings would be an optimist's.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass

@@ -4,8 +4,6 @@ With ``audit.prediction=score`` (or ``audit.compare=[old,new]``), of a column of
 table; with a grid, of the initial forests of its datasets on the test rows of the first seed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``stage=compare``: experiments side by side, curves and differences paired over seeds."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipeline import files

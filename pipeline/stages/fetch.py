@@ -1,7 +1,5 @@
 """``stage=fetch``: get the raw table and say what it is."""
 
-from __future__ import annotations
-
 from pipeline.runs.plan import Plan
 
 

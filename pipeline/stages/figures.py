@@ -1,7 +1,5 @@
 """``stage=figures``: figures from a table of rounds alone, one or all of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipeline.analysis import portable

@@ -1,7 +1,5 @@
 """``stage=preprocess``: build the design matrix and describe it."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from pipeline.runs.plan import Plan

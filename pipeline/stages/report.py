@@ -1,7 +1,5 @@
 """``stage=report``: tables, verdicts, figures and the page, from stored runs."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """``stage=reproduce``: an experiment's missing runs, then its report or its chapters."""
 
-from __future__ import annotations
-
 import time
 
 from pipeline.runs.plan import Plan

@@ -1,7 +1,5 @@
 """``stage=run``: one run or a grid; what is in the store is not computed again."""
 
-from __future__ import annotations
-
 import logging
 
 from pipeline.runs.grid import Summary, run_plan

@@ -1,7 +1,5 @@
 """``stage=table1``: the paper's Table 1 and ours, under any ``dataset.`` overrides."""
 
-from __future__ import annotations
-
 from pipeline.analysis.paper import TABLE1
 from pipeline.analysis.table1 import table_of_designs
 from pipeline.config.compose import load_all

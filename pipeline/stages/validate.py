@@ -1,7 +1,5 @@
 """``stage=validate``: the error of the settings on folds of the training rows, for a sweeper."""
 
-from __future__ import annotations
-
 import sys
 
 from tqdm import tqdm

@@ -1,7 +1,5 @@
 """``python -m pipeline.theory ID ...``: try single statements on random instances."""
 
-from __future__ import annotations
-
 import argparse
 
 from pipeline.theory.findings import REGISTRY

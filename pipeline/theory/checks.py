@@ -4,8 +4,6 @@ An inequality holds if ``measured ≤ bound``. Of an identity the relative error
 rounding is the bound.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar

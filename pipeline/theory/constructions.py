@@ -7,8 +7,6 @@ orthogonal projectors, in any order, has a trajectory of finite length. The proo
 (``proofs/hard_splits.tex``) is an induction over their number; see `length_constant`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 

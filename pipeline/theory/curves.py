@@ -1,7 +1,5 @@
 """The curves behind the chapter's figures, as one tidy table: (figure, panel, series, x, y)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

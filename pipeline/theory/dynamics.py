@@ -4,8 +4,6 @@ f_{t+1} = w_t φ_t with φ_t = f_t + η h_t and h_t = A(f_t)(y − f_t) + e_t. T
 in the span of B(f_t), so that ε_t = ½‖e_t‖² is exactly the ε_t of assumption (A3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -3,8 +3,6 @@
 Everything is drawn from what ``stage=theory`` wrote and from stored runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path

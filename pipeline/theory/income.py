@@ -1,7 +1,5 @@
 """The log-loss at work: the classifier on Adult's income label, round by round."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

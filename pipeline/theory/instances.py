@@ -1,7 +1,5 @@
 """Where statements are tried: random problems of several kinds, and rows of the datasets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A class is a matrix H = (h(x_1), …, h(x_n))ᵀ of shape (n, m) and k functions
 Row i of B(f) is h(x_i) ⊗ g(f_i), so B(f) has shape (n, m k).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

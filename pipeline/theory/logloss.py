@@ -4,8 +4,6 @@ h_t minimises V(f_t + B(f_t)θ) over θ by Newton's method, or is a share s of t
 oracle with ε_t ≤ (1 − s) D_t, where D_t is the largest possible decrease of the loss.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

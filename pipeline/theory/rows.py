@@ -12,8 +12,6 @@ squares of the residuals around their cell's mean,
     W(cells of equal (x, f)) ≤ min V ≤ W(cells of equal f).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.boosting.arrays import Floats, Ints

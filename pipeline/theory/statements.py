@@ -5,8 +5,6 @@ verdict and numbers are computed; a test holds that the errata are exactly the s
 not hold.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

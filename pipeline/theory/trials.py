@@ -4,8 +4,6 @@ Those of several statements are made once, when first asked for, and kept; long 
 statement are not kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -5,8 +5,6 @@ further condition, it *holds in a narrower regime*; otherwise it *fails as state
 form may have been checked beside it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar

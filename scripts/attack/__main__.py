@@ -1,7 +1,5 @@
 """``python -m scripts.attack``: all attacks, or some, and a table of how they went."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

@@ -1,7 +1,5 @@
 """Dask clusters that fail: schedulers and workers that die, stop, lie, or are something else."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Hostile OpenML servers on loopback: bodies without end, bombs, silence, lies, killed drivers."""
 
-from __future__ import annotations
-
 import gzip
 import http.server
 import os

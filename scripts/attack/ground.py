@@ -1,7 +1,5 @@
 """What all attacks use: a small grid, its undisturbed result, processes, and a tally."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

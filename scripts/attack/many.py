@@ -1,7 +1,5 @@
 """Thousands of runs in one grid: memory and open files of the driver stay flat."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Streams and disks: readers that leave, full and closed streams, limits, files in the way."""
 
-from __future__ import annotations
-
 import resource
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Signals at random moments: to the driver, to its group, to workers, and to stopped ones."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

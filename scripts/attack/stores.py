@@ -1,7 +1,5 @@
 """Touched stores: flipped bits, cut files, pipes, foreign and sealed records, odd names."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Random-tree audits of predictors on fixed rows; see `estimates` for what is estimated."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

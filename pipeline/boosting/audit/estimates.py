@@ -41,8 +41,6 @@ rows none of this holds: there r_i depends on y_i through f, the terms i ≠ j d
 (boosting drives them below it), and the correction would be applied to the wrong number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

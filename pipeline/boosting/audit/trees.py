@@ -12,8 +12,6 @@ are passes over whole columns without branches; float32 values are mapped to int
 order, because integer minimum and maximum vectorise while floating-point ones do not.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

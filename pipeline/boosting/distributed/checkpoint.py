@@ -4,8 +4,6 @@ fit.json           a readable description of the fit
 round-0000.json    f_0 and its loss; round-0001.json and so on: a round's trees, w_t, gap, loss
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Multicalibration gradient boosting on a Dask cluster, for tables that fit on no machine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from numbers import Integral, Real
 from pathlib import Path

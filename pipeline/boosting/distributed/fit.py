@@ -6,8 +6,6 @@ costs the step in which it was lost. A `Checkpoint` keeps the rounds, so a drive
 the round in which it died.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A single shard in this process, for a table that fits into its memory as bins."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager

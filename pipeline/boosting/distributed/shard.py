@@ -6,8 +6,6 @@ is removed: the training of a round also gives h_t of its own rows, to the same 
 would. What stays in memory is a byte a cell, y and f_t.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import hashlib

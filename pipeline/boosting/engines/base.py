@@ -4,8 +4,6 @@ An engine is bound once to the training rows X, which never change; then every r
 ensemble on (X, f_t). What depends on X alone is computed when the engine is bound.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable

@@ -1,7 +1,5 @@
 """The reference engine: scikit-learn's GradientBoostingRegressor."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 

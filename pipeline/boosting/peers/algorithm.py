@@ -1,7 +1,5 @@
 """Algorithm 1 as one of the methods, with the paper's settings or the estimators' defaults."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, fields

@@ -12,8 +12,6 @@ package calls its defaults multiaccuracy; for multicalibration it recommends ten
 additive updates.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -10,8 +10,6 @@ regression has less than (1 − ``gamma``) times the error of the predictions be
 rows of the level set, of which there have to be two.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, Self
 

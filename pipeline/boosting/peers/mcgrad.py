@@ -1,7 +1,5 @@
 """MCGrad, the authors' own production library, with its defaults (extra: peers)."""
 
-from __future__ import annotations
-
 import logging
 import warnings
 from dataclasses import dataclass

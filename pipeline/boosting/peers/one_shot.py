@@ -7,8 +7,6 @@ of the authors' code (hjenryin/Discretization-free-MC), which also keeps predict
 range of y. What the appendix calls a share of the features is one of the rows in the code.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

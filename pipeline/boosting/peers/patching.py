@@ -9,8 +9,6 @@ an interval get their mean prediction. The means are those of the sample: the no
 code add to them, so that one sample may be used many times, is left out.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

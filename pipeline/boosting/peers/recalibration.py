@@ -1,7 +1,5 @@
 """Simple corrections: none, recalibration by the prediction alone, a shift of each group."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Gradient boosting with early stopping: a new model, or trees added to f."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The audit's page: for each table or model, how much, how sure, where."""
 
-from __future__ import annotations
-
 import base64
 import io
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Claims 1 and 2: the prediction gap under Unit."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.analysis import paper

@@ -4,8 +4,6 @@ A best round is the one from 0 to T with the smallest mean test MCE; round 0 is 
 predictor.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from math import inf
 

@@ -1,7 +1,5 @@
 """Claims 11 and 12: Table 1, and the theorems' bounds on every run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -8,8 +8,6 @@ Figure 3 shows, on the mean over seeds. A verdict has to come out in `AGREEING` 
 otherwise the claim is *undecided*.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite

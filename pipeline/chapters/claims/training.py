@@ -1,7 +1,5 @@
 """Claims 3 to 6: errors on the training rows."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.analysis import paper

@@ -1,7 +1,5 @@
 """The page that sets experiments side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Dataset by dataset: curves that answer to the mouse, and a table."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

@@ -1,7 +1,5 @@
 """Does it help to give the trees their own predictions as a feature?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

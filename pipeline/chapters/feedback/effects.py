@@ -5,8 +5,6 @@ the feature alone. Losses are compared with the corrected model's on the same ro
 cell, a (dataset, situation), is that of its mean log-ratio over seeds.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure

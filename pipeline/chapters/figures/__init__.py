@@ -1,7 +1,5 @@
 """The paper's figures and further ones, from stored runs."""
 
-from __future__ import annotations
-
 from pipeline.analysis import portable
 from pipeline.analysis.paper import LOWEST_R2
 from pipeline.chapters.base import Chapter, Context, Section

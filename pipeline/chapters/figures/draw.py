@@ -3,8 +3,6 @@
 Every figure is a function of the runs alone, and its files are the same bytes every time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Is there anything to calibrate? The test MCE against its noise floor, before and after."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

@@ -1,7 +1,5 @@
 """What sets the rate of the gaps? Trees, step sizes and rows, against the factor."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from pathlib import Path

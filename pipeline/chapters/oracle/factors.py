@@ -13,8 +13,6 @@ A(f_t) moves with f_t, which Theorem 4.2 bounds by a Lipschitz constant, or a pe
 one slows soft trees, whose functions are nearly dependent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

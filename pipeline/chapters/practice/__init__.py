@@ -1,7 +1,5 @@
 """Practice: does correcting a model help, against what, when, and with which settings?"""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from pathlib import Path

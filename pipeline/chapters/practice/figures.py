@@ -1,7 +1,5 @@
 """Figures of corrections."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

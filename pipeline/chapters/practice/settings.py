@@ -1,7 +1,5 @@
 """The estimators' defaults: what was tried on tables of their own, and what a rule chose."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """What the runs were made with."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """How the paper may be read: how likely its statements are under each reading."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import combinations

@@ -5,8 +5,6 @@ is the share of samples (`pipeline.analysis.samples`) in which it is true: for F
 figures of single runs or of means over bootstrap samples of the seeds, for Figure 3 of such means.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The paper's Table 1 and ours."""
 
-from __future__ import annotations
-
 from pipeline.analysis.table1 import COUNTS
 from pipeline.chapters.base import Chapter, Context, Section, write_table
 

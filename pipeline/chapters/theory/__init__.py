@@ -1,7 +1,5 @@
 """The theory: every statement of the paper as a check, errata, certificates and proofs."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The errata as a page of their own, in HTML and Markdown: what could be sent to the authors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 A new kind is a new module here and an experiment whose ``kind`` is its name.
 """
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Sequence
 from importlib import import_module

@@ -1,7 +1,5 @@
 """What a kind of run says of itself; plans, tasks, grids and stores know no more than this."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ All training rows count in losses, weights and gaps; what is said of held-out ro
 audit, is of a random sample of about ``audit.rows`` rows of each side.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import time

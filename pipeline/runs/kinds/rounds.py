@@ -5,8 +5,6 @@ the audit's trees and round 0's ensemble, which no weight has touched yet) is ma
 `CommonGround`.
 """
 
-from __future__ import annotations
-
 import time
 from functools import cached_property
 from typing import Any, ClassVar

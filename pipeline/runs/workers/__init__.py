@@ -1,7 +1,5 @@
 """Workers that compute tasks: this process, processes of this machine, or a Dask cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any

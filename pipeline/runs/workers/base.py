@@ -1,7 +1,5 @@
 """What a grid needs of its workers."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from concurrent.futures import Future
 from contextlib import AbstractContextManager

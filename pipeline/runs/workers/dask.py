@@ -10,8 +10,6 @@ that holds another version refuses the task. Tasks and data travel as bytes, whi
 before the hashes are compared.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import io

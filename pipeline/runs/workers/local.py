@@ -1,7 +1,5 @@
 """Tasks in this process, one at a time, or in processes of one thread each on this machine."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 from collections.abc import Mapping

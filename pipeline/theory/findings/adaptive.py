@@ -1,7 +1,5 @@
 """Theorem 4.6, the eigenvalue lemma and the quadratic rate: adaptive weights."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

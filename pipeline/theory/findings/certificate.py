@@ -1,7 +1,5 @@
 """What held-out rows can certify."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.boosting.audit import Auditor

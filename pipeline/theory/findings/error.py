@@ -1,7 +1,5 @@
 """Lemmas A.1 and A.2, Proposition A.3: the multicalibration error by the gap."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -5,8 +5,6 @@ B(g_t) for a feature g_t: a row's f_t in the trajectory of its own fold ("honest
 f_0 ("initial") or nothing ("none").
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Lemma A.9, Proposition A.10: the hybrid algorithm of the appendix."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Theorem 4.2, Lemmas 4.3 and 4.4: the linear rate."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

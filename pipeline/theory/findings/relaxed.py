@@ -1,7 +1,5 @@
 """Theorem 4.5: relaxed weights."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.analysis.bounds import gap_bound, relaxed_constants

@@ -1,7 +1,5 @@
 """Theorem 4.1: no rescaling. Bounds on the loss and the gaps, and sharper ones."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.analysis.bounds import gap_bound, sharp_gap_bound

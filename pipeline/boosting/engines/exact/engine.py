@@ -1,7 +1,5 @@
 """The exact kernel with the interface of an engine."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 

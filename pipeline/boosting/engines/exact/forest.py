@@ -1,7 +1,5 @@
 """A random forest on the exact kernel: scikit-learn's bootstrap samples, scikit-learn's trees."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

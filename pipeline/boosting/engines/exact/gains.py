@@ -28,8 +28,6 @@ The *margin* of a block is the left side less the right side at the best corner,
 split has to reach; a block of negative margin is skipped.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

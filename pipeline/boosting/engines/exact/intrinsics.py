@@ -1,7 +1,5 @@
 """Machine instructions that numba does not offer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from llvmlite import ir

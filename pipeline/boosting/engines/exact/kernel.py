@@ -13,8 +13,6 @@ makes them fast is that a node never looks at most of its possible splits:
 - `structures`: what these functions pass to each other, and how it is represented.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -5,8 +5,6 @@ the change of a bin's sum follows from row counts that are known already, and si
 visited in the smaller of two sibling leaves only.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

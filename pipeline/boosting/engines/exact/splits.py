@@ -7,8 +7,6 @@ Ties. Candidates whose gains agree to `TIE` are tied. Within a feature the lowes
 in scikit-learn; between features the seed decides, as there.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

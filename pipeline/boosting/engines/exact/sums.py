@@ -7,8 +7,6 @@ child's sums are collected from its rows, always the smaller child's; the other'
 parent's minus those.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -4,8 +4,6 @@ A run is a (dataset, situation, method, seed); the methods of one (dataset, situ
 the model that is corrected and the rows.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pipeline.boosting.peers import METHODS

@@ -5,8 +5,6 @@ rows, a fixed share of them; where the model was fitted to other rows, that is h
 model sees neither validation nor test rows; a known function is given, made from the whole table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

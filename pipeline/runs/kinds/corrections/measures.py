@@ -1,7 +1,5 @@
 """What is measured of corrected predictions, on test rows alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The method that a config describes, with the options it is tuned over."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One correction: a method corrects the model of a case, and the result is measured."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import json
