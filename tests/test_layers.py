@@ -37,6 +37,8 @@ LAZY = {
         "pipeline.boosting.display",
         "matplotlib.pyplot",
     ): "a picture's price is paid by who wants one",
+    ("pipeline.boosting.caching", "numba.core"): "must come after the choice of the folder",
+    ("pipeline.boosting.export", "onnx"): "the extra 'onnx'",
     ("pipeline.boosting.engines.lightgbm", "lightgbm"): "start-up: a second",
     ("pipeline.boosting.peers.trees", "lightgbm"): "the same",
     ("pipeline.boosting.distributed.dask", "dask"): "the extra 'dask'",

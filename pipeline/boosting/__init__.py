@@ -19,28 +19,6 @@ if TYPE_CHECKING:
     from .regressor import MulticalibrationBoostingRegressor
     from .rescaling import Adaptive, Relaxed, Rescaling, Unit
 
-# Where each public name is; its module is imported when the name is used.
-_MODULES = {
-    "PAPER": "estimator",
-    "Adaptive": "rescaling",
-    "Assessment": "audit",
-    "AuditResult": "inspection",
-    "Auditor": "audit",
-    "DaskMulticalibrationBoostingRegressor": "distributed.estimator",
-    "ExactRandomForestRegressor": "forest",
-    "MulticalibrationBoostingClassifier": "classifier",
-    "MulticalibrationBoostingRegressor": "regressor",
-    "MulticalibrationDisplay": "display",
-    "Relaxed": "rescaling",
-    "Rescaling": "rescaling",
-    "RoundsDisplay": "display",
-    "Unit": "rescaling",
-    "audit_predictions": "inspection",
-    "load": "loading",
-    "multicalibration_error": "audit",
-    "to_onnx": "export",
-}
-
 __all__ = [
     "PAPER",
     "Adaptive",
@@ -62,13 +40,27 @@ __all__ = [
     "to_onnx",
 ]
 
-
+# Where public names are; a module is imported when one of its names is used.
+_MODULES = {
+    "audit": "Assessment Auditor multicalibration_error",
+    "classifier": "MulticalibrationBoostingClassifier",
+    "display": "MulticalibrationDisplay RoundsDisplay",
+    "distributed.estimator": "DaskMulticalibrationBoostingRegressor",
+    "estimator": "PAPER",
+    "export": "to_onnx",
+    "forest": "ExactRandomForestRegressor",
+    "inspection": "AuditResult audit_predictions",
+    "loading": "load",
+    "regressor": "MulticalibrationBoostingRegressor",
+    "rescaling": "Adaptive Relaxed Rescaling Unit",
+}
 _announce_compilation = cache(caching.announce_compilation)
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name's module when the name is used."""
-    if name not in _MODULES:
+    module = next((m for m, names in _MODULES.items() if name in names.split()), None)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     _announce_compilation()
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{module}"), name)

@@ -150,6 +150,7 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
     """
 
     _loss = LogLoss()
+    _metric = staticmethod(accuracy_score)
     _is_classifier = True
 
     def _fit(
@@ -329,33 +330,7 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
         f = self.decision_function(X, initial_prediction, n_rounds=n_rounds)
         return self.classes_[f.argmax(axis=1) if self.corrections_ else (f > 0).astype(int)]
 
-    def score(
-        self,
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        initial_prediction: ArrayLike | None = None,
-    ) -> float:
-        """Return the accuracy of the predicted labels.
-
-        Parameters
-        ----------
-        X : table or array of shape (n, d)
-            Rows, with the columns of the training table.
-        y : array of shape (n,)
-            Their labels.
-        sample_weight : array of shape (n,), optional
-            Their weights.
-        initial_prediction : array of shape (n, classes) or (n,), optional
-            As in `predict`.
-
-        Returns
-        -------
-        float
-            The share of rows whose label is predicted.
-        """
-        predicted = self.predict(X, initial_prediction)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+    score = MulticalibrationBoosting.score  # not the mixin's: it takes initial predictions
 
     def _default_init(self, seed: int) -> Any:
         return classifier_forest(seed, self.n_jobs)

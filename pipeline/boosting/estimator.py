@@ -26,7 +26,7 @@ from .arrays import Floats, Ints
 from .encoding import Encoding, check_levels
 from .engines import NATIVE, Engine, make_engine
 from .folds import fold_numbers
-from .frames import as_table, columns_of
+from .frames import as_table, columns_of, numbers_or_columns
 from .initial_predictor import InitialPredictor
 from .losses import Loss
 from .parameters import check_parameters, check_weights, n_threads_of, seed_of, tree_settings
@@ -68,6 +68,7 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
 
     _loss: ClassVar[Loss]
     _is_classifier: ClassVar[bool]
+    _metric: ClassVar[Any]
 
     def __init__(
         self,
@@ -140,6 +141,10 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
 
     def _target(self, labels: Any, *, reset: bool) -> Floats:
         """Return the target as numbers."""
+        raise NotImplementedError
+
+    def predict(self, X: Any, initial_prediction: ArrayLike | None = None) -> Any:
+        """Return what is predicted for rows."""
         raise NotImplementedError
 
     # --- fitting --------------------------------------------------------------------------------
@@ -354,7 +359,7 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         native, X = self.engine in NATIVE, as_table(X)
         if isinstance(X, pd.DataFrame):
             validate_data(self, X, skip_check_array=True, reset=reset)
-            columns = columns_of(X)
+            columns: Any = columns_of(X) if reset else numbers_or_columns(X)
             if reset:
                 check_levels(columns)
                 self.encoding_ = Encoding.learn(columns, native=native)
@@ -454,6 +459,34 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         if not 0 <= last <= self.best_round_:
             raise ValueError(f"n_rounds={n_rounds}: must be from 0 to {self.best_round_}")
         return matrix, self._initial_scores(table, matrix, initial_prediction), last
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        initial_prediction: ArrayLike | None = None,
+    ) -> float:
+        """Return R² of a regressor's predictions, or the accuracy of a classifier's labels.
+
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            Rows, with the columns of the training table.
+        y : array of shape (n,)
+            Their outcomes, or labels.
+        sample_weight : array of shape (n,), optional
+            Their weights.
+        initial_prediction : array of shape (n,) or (n, classes), optional
+            As in `predict`.
+
+        Returns
+        -------
+        float
+            R², or the share of rows whose label is predicted.
+        """
+        predicted = self.predict(X, initial_prediction)
+        return float(self._metric(y, predicted, sample_weight=sample_weight))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a file without pickle, which `mcgb.load` reads.

@@ -62,6 +62,15 @@ def columns_of(X: Any) -> list[Column]:
     return [Numbers(f"x{j}", matrix[:, j]) for j in range(matrix.shape[1])]
 
 
+def numbers_or_columns(X: pd.DataFrame) -> Floats | list[Column]:
+    """Return a frame of nothing but finite or missing numbers as a matrix, or its columns."""
+    if len(X) and all(getattr(dtype, "kind", "O") in "fiu" for dtype in set(X.dtypes)):
+        matrix = X.to_numpy(np.float64, na_value=np.nan)
+        if not np.isinf(matrix).any():
+            return matrix
+    return columns_of(X)
+
+
 def as_table(X: Any) -> Any:
     """Return frames of other libraries as pandas' frames, and everything else as it is."""
     if isinstance(X, np.ma.MaskedArray):

@@ -25,7 +25,7 @@ MANY_UP_TO = 20_000  # rows
 
 
 @dataclass(frozen=True)
-class AuditResult:
+class AuditResult(Assessment):
     """The result of an audit of predictions.
 
     Parameters
@@ -36,13 +36,15 @@ class AuditResult:
         The plug-in multicalibration error over random trees.
     floor : float
         The error that a perfect predictor with these squared residuals would have.
-    debiased : float
-        The error without its floor: the signed root of an unbiased square.
+    debiased_square : float
+        Unbiased for the squared error; ``debiased`` is its root, with its sign.
     standard_error : float
         The standard error of the debiased square.
     p_value : float
         Of the hypothesis that there is no miscalibration; one test on all rows, adjusted for
         nothing.
+    leaves : Leaves
+        The sums over the leaves of the trees.
     segments : DataFrame
         The worst segments found, ranked: rule, rows, prediction, outcome, bias, low, high,
         p_value. All numbers come from the half of the rows that the segment was not searched on;
@@ -61,12 +63,6 @@ class AuditResult:
     at both is looking twice: to raise an alarm if either p-value is small, halve the level.
     """
 
-    n: int
-    mce: float
-    floor: float
-    debiased: float
-    standard_error: float
-    p_value: float
     segments: pd.DataFrame
     groups: pd.DataFrame
     classes: Mapping[Any, AuditResult] = field(default_factory=dict)
@@ -210,16 +206,8 @@ def audit_predictions(
     segments = find_segments(
         bin_columns(columns, rows.f), rows, n_segments, max(least // 2, 2), seed
     )
-    return AuditResult(
-        n=n,
-        mce=assessment.mce,
-        floor=assessment.floor,
-        debiased=assessment.debiased,
-        standard_error=assessment.standard_error,
-        p_value=assessment.p_value,
-        segments=segments,
-        groups=_test_groups(named, rows, least),
-    )
+    tested = _test_groups(named, rows, least)
+    return AuditResult(**vars(assessment), segments=segments, groups=tested)
 
 
 def _audit_classes(

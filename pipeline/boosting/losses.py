@@ -1,12 +1,11 @@
 """The two losses: what they make of scores, and how a round is fitted to them."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from typing_extensions import override
 
-from .arrays import Floats
+from .arrays import Floats, Weights
 from .engines.base import Ensemble, FitsLogLoss, Fitter, GrowsTrees, draw_sample
 from .logloss import LARGEST_LOGIT, LogLossAdaptive, log_losses, logit, sigmoid
 from .rescaling import Adaptive, Rescaling, resolve
@@ -17,44 +16,39 @@ from .rescaling import Adaptive, Rescaling, resolve
 DOUBTED_ROWS = 2.0
 
 
-class Loss(Protocol):
-    """A loss of scores f (n,), of which predictions are a function."""
+class Loss:
+    """A loss of scores f (n,), of which predictions are a function: by default, f itself."""
 
     def of_rows(self, y: Floats, f: Floats) -> Floats:
         """Return the loss of each row, (n,)."""
-        ...
+        raise NotImplementedError
 
     def cautious(self, y: Floats, f: Floats) -> Floats:
         """Return the loss of each row, (n,), less certain than these n rows alone suggest."""
-        ...
+        return self.of_rows(y, f)
 
     def cautious_slope(self, y: Floats, f: Floats) -> Floats:
         """Return the derivative of `cautious` by each row's f, (n,)."""
-        ...
+        raise NotImplementedError
 
     def response(self, f: Floats) -> Floats:
         """Return what scores predict: expected values of y."""
-        ...
+        return f
 
     def score(self, prediction: Floats) -> Floats:
         """Return the scores of predictions; the inverse of `response`."""
-        ...
+        return prediction
 
     def rescaling(self, rescaling: str | Rescaling) -> Rescaling:
         """Return the strategy of a name, or the object itself; "adaptive" minimises this loss."""
-        ...
+        return resolve(rescaling)
 
     def fit(
-        self,
-        fitter: Fitter,
-        y: Floats,
-        f: Floats,
-        feature: Floats,
-        seed: int,
-        weights: Floats | None,
+        self, fitter: Fitter, y: Floats, f: Floats, feature: Floats, seed: int, weights: Weights
     ) -> tuple[Ensemble, Floats]:
         """Fit a round's ensemble on (X, feature) from f; return it and its values on these rows."""
-        ...
+        del weights  # the fitter was bound to them
+        return fitter.fit(feature, y - f, seed)
 
 
 @dataclass(frozen=True)
@@ -66,36 +60,8 @@ class SquaredLoss(Loss):
         return np.square(y - f)
 
     @override
-    def cautious(self, y: Floats, f: Floats) -> Floats:
-        return self.of_rows(y, f)
-
-    @override
     def cautious_slope(self, y: Floats, f: Floats) -> Floats:
         return 2.0 * (f - y)
-
-    @override
-    def response(self, f: Floats) -> Floats:
-        return f
-
-    @override
-    def score(self, prediction: Floats) -> Floats:
-        return prediction
-
-    @override
-    def rescaling(self, rescaling: str | Rescaling) -> Rescaling:
-        return resolve(rescaling)
-
-    @override
-    def fit(
-        self,
-        fitter: Fitter,
-        y: Floats,
-        f: Floats,
-        feature: Floats,
-        seed: int,
-        weights: Floats | None,
-    ) -> tuple[Ensemble, Floats]:
-        return fitter.fit(feature, y - f, seed)
 
 
 @dataclass(frozen=True)
@@ -131,13 +97,7 @@ class LogLoss(Loss):
 
     @override
     def fit(
-        self,
-        fitter: Fitter,
-        y: Floats,
-        f: Floats,
-        feature: Floats,
-        seed: int,
-        weights: Floats | None,
+        self, fitter: Fitter, y: Floats, f: Floats, feature: Floats, seed: int, weights: Weights
     ) -> tuple[Ensemble, Floats]:
         if isinstance(fitter, FitsLogLoss):
             return fitter.fit_log_loss(feature, y, f, seed)
@@ -153,12 +113,7 @@ def _doubted(y: Floats) -> Floats:
 
 
 def fit_ensemble(
-    fitter: GrowsTrees,
-    y: Floats,
-    f: Floats,
-    feature: Floats,
-    seed: int,
-    weights: Floats | None = None,
+    fitter: GrowsTrees, y: Floats, f: Floats, feature: Floats, seed: int, weights: Weights = None
 ) -> tuple[Ensemble, Floats]:
     """Fit gradient-boosted trees to the log-loss on (X, feature), starting from the offset f.
 

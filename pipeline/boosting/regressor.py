@@ -140,6 +140,7 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
     """
 
     _loss = SquaredLoss()
+    _metric = staticmethod(r2_score)
     _is_classifier = False
 
     def staged_predict(
@@ -186,33 +187,7 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
         """
         return self._scores(X, initial_prediction, n_rounds)
 
-    def score(
-        self,
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        initial_prediction: ArrayLike | None = None,
-    ) -> float:
-        """Return R² of the predictions.
-
-        Parameters
-        ----------
-        X : table or array of shape (n, d)
-            Rows, with the columns of the training table.
-        y : array of shape (n,)
-            Their outcomes.
-        sample_weight : array of shape (n,), optional
-            Their weights.
-        initial_prediction : array of shape (n,), optional
-            As in `predict`.
-
-        Returns
-        -------
-        float
-            R².
-        """
-        predicted = self.predict(X, initial_prediction)
-        return float(r2_score(y, predicted, sample_weight=sample_weight))
+    score = MulticalibrationBoosting.score  # not the mixin's: it takes initial predictions
 
     def _default_init(self, seed: int) -> Any:
         engine = self.engine if self.engine in FORESTS else "sklearn"  # needs no compilation

@@ -4,6 +4,9 @@ The number of rounds is the one with the smallest loss there, round 0 being a ca
 others. Where a predictor needs no correction, the best of several rounds looks better than it is,
 so what is kept is a share of the correction: 1 − (`DOUBT` · standard error / gain)² of the gain on
 these rows, or nothing if the gain is smaller than `DOUBT` standard errors.
+
+The log-loss of few rows is judged with caution (`Loss.cautious`): if none of them is wrong, ever
+larger logits would look best. What is kept must gain without that caution, too.
 """
 
 from __future__ import annotations
@@ -11,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import minimize
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator
 from sklearn.metrics import check_scoring
 
 from .arrays import Floats
@@ -91,9 +94,18 @@ def choose(
 
 
 def gain(loss: Loss, rows: Rows, before: Floats, after: Floats) -> Gain:
-    """Return what rows gain by a change of their scores (n,)."""
+    """Return what rows gain by a change of their scores (n,).
+
+    By the loss or by the cautious loss, whichever keeps less of the change: the cautious one alone
+    would reward a change that makes correct predictions less certain.
+    """
+    losses = (loss.cautious, loss.of_rows)
+    found = [_gain(of_rows(rows.y, before) - of_rows(rows.y, after), rows) for of_rows in losses]
+    return min(found, key=lambda gain: (gain.share, gain.mean))
+
+
+def _gain(of_rows: Floats, rows: Rows) -> Gain:
     shares = rows.weights_or_ones / rows.weights_or_ones.sum()
-    of_rows = loss.cautious(rows.y, before) - loss.cautious(rows.y, after)
     mean = float((shares * of_rows).sum())
     return Gain(mean, float(np.sqrt(np.square(shares * (of_rows - mean)).sum())))
 
@@ -136,56 +148,47 @@ def judge_of(
         return lambda f: (
             -auditor.error(y=rows.y, prediction=loss.response(f), sample_weight=rows.weights)
         )
-    scorer = check_scoring(_snapshot(rows.y, loss, classes), scoring=scoring)
+    scorer = check_scoring(_Snapshot(rows.y, loss, classes), scoring=scoring)
     takes = signature(getattr(scorer, "_score_func", scorer)).parameters
     weighted = rows.weights is not None and "sample_weight" in takes
     weights = {"sample_weight": rows.weights} if weighted else {}
-    return lambda f: scorer(_snapshot(f, loss, classes), rows.table, rows.labels, **weights)
+    return lambda f: scorer(_Snapshot(f, loss, classes), rows.table, rows.labels, **weights)
 
 
-class _Predictions(BaseEstimator):  # type: ignore[misc]
+class _Snapshot(BaseEstimator):  # type: ignore[misc]
     """A model that returns known predictions of some rows, for scorers."""
 
-    def __init__(self, scores: Any, loss: Any) -> None:
+    def __init__(self, scores: Any, loss: Any, classes: Any) -> None:
         self.scores = scores
         self.loss = loss
+        self.classes_ = self.classes = classes
 
-    def of_all(self, X: Any, values: Any) -> Any:
+    def _of_all(self, X: Any, values: Any) -> Any:
         """Return the values if X has as many rows; otherwise a scorer asks for some of them."""
         if len(X) != len(values):
             raise ValueError(f"scoring: must look at all {len(values)} held-out rows at once")
         return values
 
-    def fit(self, X: Any, y: Any) -> _Predictions:  # noqa: ARG002
+    def fit(self, X: Any, y: Any) -> Self:  # noqa: ARG002
         """Do nothing; scorers require the method."""
         return self
+
+    def decision_function(self, X: Any) -> Floats:
+        return self._of_all(X, self.scores)
+
+    def predict_proba(self, X: Any) -> Floats:
+        p = self.loss.response(self.scores)
+        return self._of_all(X, np.column_stack([1.0 - p, p]))
+
+    def predict(self, X: Any) -> Any:
+        if self.classes is None:
+            return self._of_all(X, self.loss.response(self.scores))
+        return self._of_all(X, self.classes[(self.scores > 0).astype(int)])
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
-
-class _Values(RegressorMixin, _Predictions):  # type: ignore[misc]
-    def predict(self, X: Any) -> Floats:
-        return self.of_all(X, self.loss.response(self.scores))
-
-
-class _Probabilities(ClassifierMixin, _Predictions):  # type: ignore[misc]
-    classes_: Any
-
-    def decision_function(self, X: Any) -> Floats:
-        return self.of_all(X, self.scores)
-
-    def predict_proba(self, X: Any) -> Floats:
-        p = self.loss.response(self.scores)
-        return self.of_all(X, np.column_stack([1.0 - p, p]))
-
-    def predict(self, X: Any) -> Any:
-        return self.of_all(X, self.classes_[(self.scores > 0).astype(int)])
-
-
-def _snapshot(scores: Floats, loss: Loss, classes: Any) -> _Predictions:
-    if classes is None:
-        return _Values(scores, loss)
-    model = _Probabilities(scores, loss)
-    model.classes_ = classes
-    return model
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor" if self.classes is None else "classifier"
+        return tags

@@ -1,5 +1,7 @@
 """How many rounds are kept, and how much of what they do."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.optimize import nnls
@@ -295,3 +297,27 @@ def test_verbose_2_prints_a_line_for_each_round_that_was_looked_at(table, capsys
     assert len(lines) == len(model.validation_scores_)
     assert lines[0].startswith(f"fitting, round 0: score {model.validation_scores_[0]:.6g}")
     assert lines[-1].endswith(f"best round {int(np.argmax(model.validation_scores_))}")
+
+
+def test_nothing_is_kept_of_a_change_that_only_makes_right_predictions_less_certain():
+    y = np.repeat([0.0, 1.0], 20)
+    before = np.where(y == 1, 5.0, -5.0)
+    after = before / 2  # a caution of two in forty rows asks for this, the rows themselves do not
+    rows, loss = Rows(y=y), LogLoss()
+    assert (loss.cautious(y, before) - loss.cautious(y, after)).mean() > 0
+    assert gain(loss, rows, before, after).share == 0
+    assert gain(loss, rows, before, after).mean < 0
+
+
+def test_few_rows_rarely_change_probabilities_that_are_the_truth():
+    changed = 0
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(60, 3))
+        p = sigmoid(8 * X[:, 0])
+        y = (random.random(60) < p).astype(int)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            model = classifier(random_state=seed).fit(X, y, initial_prediction=p)
+        changed += model.best_round_ > 0
+    assert changed <= 2  # by caution alone all six would be made less certain

@@ -71,7 +71,7 @@ def test_examples_of_its_page_run_where_a_folder_is_called_pipeline(python, tmp_
 def test_examples_of_docstrings_run(python, tmp_path):
     code = """
         import doctest, importlib, mcgb
-        modules = [importlib.import_module("mcgb." + name) for name in set(mcgb._MODULES.values())]
+        modules = [importlib.import_module("mcgb." + name) for name in mcgb._MODULES]
         results = [doctest.testmod(module) for module in modules]
         print(sum(r.attempted for r in results), sum(r.failed for r in results))
     """

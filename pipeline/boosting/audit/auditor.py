@@ -1,6 +1,6 @@
 """Random-tree audits of predictors on fixed rows; see `estimates` for what is estimated."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ class Assessment:
     debiased_square: float
     standard_error: float
     p_value: float
-    leaves: Leaves
+    leaves: Leaves = field(repr=False)
 
     @property
     def debiased(self) -> float:

@@ -200,7 +200,10 @@ def estimator_defaults() -> dict[str, Any]:
     """Return the defaults of the estimators that their predictions depend on."""
     known = MulticalibrationBoostingRegressor().get_params()
     others = {"init", "init_cv", "n_jobs", "random_state", "verbose"}
-    return {k: v for k, v in known.items() if k not in others} | {"doubt": stopping.DOUBT}
+    return {k: v for k, v in known.items() if k not in others} | {
+        "doubt": stopping.DOUBT,
+        "gain": "of the loss and of the cautious loss",
+    }
 
 
 def _kind(sample: Sample) -> Any:
