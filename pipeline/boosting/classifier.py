@@ -333,7 +333,7 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
     score = MulticalibrationBoosting.score  # not the mixin's: it takes initial predictions
 
     def _default_init(self, seed: int) -> Any:
-        return classifier_forest(seed, self.n_jobs)
+        return classifier_forest(seed, n_jobs=self.n_jobs)
 
     def _scores_of(self, init: Any, table: Any) -> Floats:
         known = list(getattr(init, "classes_", self.classes_))

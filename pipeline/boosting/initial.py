@@ -19,6 +19,11 @@ def paper_forest(
     return FORESTS[engine](n_trees, max_depth=max_depth, n_jobs=n_jobs, random_state=seed)
 
 
-def classifier_forest(seed: int, n_jobs: int | None = None) -> RandomForestClassifier:
-    """Return the same forest for two classes, which is scikit-learn's, not fitted."""
-    return RandomForestClassifier(N_TREES, max_depth=MAX_DEPTH, n_jobs=n_jobs, random_state=seed)
+def classifier_forest(
+    seed: int,
+    n_trees: int = N_TREES,
+    max_depth: int = MAX_DEPTH,
+    n_jobs: int | None = None,
+) -> RandomForestClassifier:
+    """Return the same forest for classes, which is scikit-learn's, not fitted."""
+    return RandomForestClassifier(n_trees, max_depth=max_depth, n_jobs=n_jobs, random_state=seed)

@@ -314,6 +314,11 @@ class Boosting(Section):
     learning_rate: float = says(
         "the shrinkage inside a round's ensemble, a number in (0, 1]", gt=0, le=1
     )
+    loss: Literal["squared", "log"] = says("one of squared, log (of a dataset with positive)")
+    gamma: float = says(
+        "γ of the hybrid algorithm, the weight of a strong model, a number in [0, 1]; 0: none",
+        ge=0, le=1,
+    )  # fmt: skip
 
     @model_validator(mode="after")
     def _has_an_end(self) -> Boosting:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.engines import Engine, Fitter, TreeSettings, make_engine
+from pipeline.boosting.engines.hybrid import HybridEngine
 from pipeline.boosting.engines.lightgbm import Bins, LightgbmEngine
 from pipeline.boosting.engines.smooth import SmoothEngine
 from pipeline.config.schema import Config, Lightgbm, Smooth
@@ -20,6 +21,11 @@ class Bound:
 
 def engine_of(config: Config, categorical: tuple[int, ...] = ()) -> Engine:
     """The engine with the settings of a round."""
+    weak = _weak_engine(config, categorical)
+    return HybridEngine(weak, config.boosting.gamma) if config.boosting.gamma else weak
+
+
+def _weak_engine(config: Config, categorical: tuple[int, ...]) -> Engine:
     boosting, engine = config.boosting, config.engine
     settings = TreeSettings(boosting.trees, boosting.max_depth, boosting.learning_rate)
     if isinstance(engine, Smooth):

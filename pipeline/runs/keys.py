@@ -28,7 +28,8 @@ def dataset_key(dataset: Dataset) -> Key:
 
 def initial_key(config: Config, data_sha256: str) -> Key:
     """All that f_0 depends on."""
-    return {
+    loss = config.boosting.loss
+    return ({} if loss == "squared" else {"loss": loss}) | {
         "numerics": NUMERICS,
         "data": data_sha256,
         "dataset": dataset_key(config.dataset),
@@ -43,7 +44,8 @@ def run_key(config: Config, data_sha256: str) -> Key:
         # The audit's trees are drawn from the dataset's name, not from its content.
         "name": config.dataset.label,
         "strategy": strategy_key(config.strategy),
-        "boosting": config.boosting.model_dump(),
+        "boosting": config.boosting.model_dump(exclude={"loss", "gamma"})
+        | ({"gamma": config.boosting.gamma} if config.boosting.gamma else {}),
         "engine": config.engine.model_dump(exclude={"threads"}),
         "audit": config.audit.model_dump(mode="json", include=_AUDIT),
     }

@@ -163,8 +163,10 @@ def test_defaults_are_the_best_that_cost_no_cell_much():
 
 
 def test_a_table_is_kept_and_read_back(runs, tmp_path):
-    file = tables.write(runs, tmp_path)
-    back = tables.read(file)
+    labels = tables.Labels({"a": "A"}, {"b": "B"}, {"c": "C"})
+    file = tables.write(runs, tmp_path, labels)
+    back, found = tables.read(file)
+    assert found == labels
     pd.testing.assert_frame_equal(
         back[["dataset", "method", "seed", "rule"]], runs[["dataset", "method", "seed", "rule"]],
         check_dtype=False,
@@ -173,4 +175,5 @@ def test_a_table_is_kept_and_read_back(runs, tmp_path):
     file.write_bytes(b"no parquet")
     assert tables.read(file) is None
     assert tables.read(tmp_path / "absent.parquet") is None
-    assert tables.Labels.read(tmp_path) is None
+    runs.to_parquet(file)  # without labels
+    assert tables.read(file) is None

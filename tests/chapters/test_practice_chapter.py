@@ -51,7 +51,7 @@ def test_a_grid_leaves_a_table_and_says_who_is_best(tmp_path, capsys):
         out.index(f"\n  {name}") for name in ("shift per group", "as it is", "iterative patch")
     ]
     assert order == sorted(order)
-    runs = tables.read(tmp_path / "mini" / tables.FILE)
+    runs, _ = tables.read(tmp_path / "mini" / tables.FILE)
     assert len(runs) == 6
     changed = pd.read_csv(tmp_path / "mini" / CHANGES_FILE)
     assert set(changed["method"]) == {"nothing", "group_shift", "patching"}
@@ -65,7 +65,6 @@ def labels_of(runs, **methods):
         {d: d.title() for d in runs["dataset"].unique()},
         {s: f"the {s}" for s in runs["situation"].unique()},
         {m: m for m in runs["method"].unique()} | methods,
-        {d: d for d in runs["dataset"].unique()},
     )
 
 
@@ -96,8 +95,7 @@ def beside(tmp_path_factory, practice_runs):
         "practice_defaults": completed(defaults_runs(), practice_runs),
     }
     for name, runs in parts.items():
-        tables.write(runs, folder / name)
-        labels_of(runs, ours="ours <b>").write(folder / name)
+        tables.write(runs, folder / name, labels_of(runs, ours="ours <b>"))
     return folder
 
 
@@ -139,8 +137,7 @@ def test_names_on_the_page_are_escaped(drawn):
 
 def test_a_table_without_a_model_as_it_is_has_no_chapter(tmp_path, practice_runs, caplog):
     some = practice_runs[practice_runs["method"] != "nothing"]
-    tables.write(some, tmp_path / "practice")
-    labels_of(some).write(tmp_path / "practice")
+    tables.write(some, tmp_path / "practice", labels_of(some))
     assert section_of(tmp_path, tmp_path) is None
     assert "without method=nothing" in caplog.text
 

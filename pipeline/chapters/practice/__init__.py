@@ -57,8 +57,7 @@ class Practice(Chapter):
 
     def measure(self, plan: Plan) -> str:
         runs, folder = tables.collect(plan), report_folder(plan)
-        file = tables.write(runs, folder)
-        tables.Labels.of(plan).write(folder)
+        file = tables.write(runs, folder, tables.Labels.of(plan))
         if BASE in set(runs["method"]):
             _write_changes(runs, folder)
         return f"{_summary(plan, runs)}table: {file}"
@@ -129,12 +128,10 @@ def _write_changes(runs: pd.DataFrame, folder: Path) -> None:
 
 
 def _read(folder: Path) -> Found | None:
-    runs, labels = tables.read(folder / tables.FILE), tables.Labels.read(folder)
-    if runs is None or labels is None:
-        if (folder / tables.FILE).is_file():
-            log.warning("%s cannot be read: stage=reproduce makes it anew", folder / tables.FILE)
-        return None
-    return runs, labels
+    found = tables.read(folder / tables.FILE)
+    if found is None and (folder / tables.FILE).is_file():
+        log.warning("%s cannot be read: stage=reproduce makes it anew", folder / tables.FILE)
+    return found
 
 
 def _is_whole(runs: pd.DataFrame) -> bool:

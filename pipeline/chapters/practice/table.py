@@ -1,11 +1,9 @@
 """The runs of an experiment of kind corrections as one table, and a file of it."""
 
-from __future__ import annotations
-
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -20,7 +18,24 @@ COSTS = ["cpu_seconds", "peak_mb"]
 SIZES = ["n_correct", "n_validation", "n_test"]
 SHARE = "test_share"  # test rows per training row, those of the model included
 FILE = "practice.parquet"
-LABELS_FILE = "practice.json"
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What tables and figures call things, by their short names, in order."""
+
+    datasets: Mapping[str, str]
+    situations: Mapping[str, str]
+    methods: Mapping[str, str]
+
+    @classmethod
+    def of(cls, plan: Plan) -> Self:
+        """Of a plan's axes."""
+        return cls(
+            {c.dataset.label: c.dataset.display for c in plan.configs},
+            {c.situation.name: c.situation.display for c in plan.configs},
+            {c.method.name: c.method.display for c in plan.configs},
+        )
 
 
 def collect(plan: Plan) -> pd.DataFrame:
@@ -37,58 +52,25 @@ def collect(plan: Plan) -> pd.DataFrame:
     return table
 
 
-def write(table: pd.DataFrame, folder: Path, name: str = FILE) -> Path:
-    """Keep a table, its measures in single precision: more digits are noise, and a larger file."""
+def write(table: pd.DataFrame, folder: Path, labels: Labels) -> Path:
+    """Keep a table with its labels, measures in single precision: more digits are noise."""
     slim = table.astype(dict.fromkeys([*NUMBERS, *COSTS], np.float32))
-    with files.replacing(folder / name) as scratch:
+    slim.attrs = {"labels": asdict(labels)}
+    with files.replacing(folder / FILE) as scratch:
         slim.to_parquet(scratch, index=False, compression="zstd")
-    return folder / name
+    return folder / FILE
 
 
-@dataclass(frozen=True)
-class Labels:
-    """What tables and figures call things, by their short names, in order.
-
-    tables : of each dataset the table that it is made from, whose rows another may share.
-    """
-
-    datasets: Mapping[str, str]
-    situations: Mapping[str, str]
-    methods: Mapping[str, str]
-    tables: Mapping[str, str]
-
-    @classmethod
-    def of(cls, plan: Plan) -> Labels:
-        """Of a plan's axes."""
-        return cls(
-            {c.dataset.label: c.dataset.display for c in plan.configs},
-            {c.situation.name: c.situation.display for c in plan.configs},
-            {c.method.name: c.method.display for c in plan.configs},
-            {c.dataset.label: c.dataset.table_name for c in plan.configs},
-        )
-
-    def write(self, folder: Path) -> None:
-        """Put them next to the table."""
-        files.write_text(folder / LABELS_FILE, json.dumps(asdict(self), indent=2))
-
-    @classmethod
-    def read(cls, folder: Path) -> Labels | None:
-        """As `write` left them; None if they are not there."""
-        try:
-            return cls(**json.loads((folder / LABELS_FILE).read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
-            return None
-
-
-def read(file: Path) -> pd.DataFrame | None:
-    """A table as `write` left it; None if there is none, or something else."""
+def read(file: Path) -> tuple[pd.DataFrame, Labels] | None:
+    """A table as `write` left it, and its labels; None if there is none, or something else."""
     try:
         table = pd.read_parquet(file)
-    except (OSError, ValueError):
+        labels = Labels(**table.attrs["labels"])
+    except (OSError, ValueError, TypeError, KeyError):
         return None
     if not {*NAMES, *NUMBERS, *SIZES, SHARE, "rounds", "failed"} <= set(table.columns):
         return None
-    return table.astype(dict.fromkeys(NUMBERS, np.float64))
+    return table.astype(dict.fromkeys(NUMBERS, np.float64)), labels
 
 
 def own_rows(table: pd.DataFrame) -> pd.DataFrame:

@@ -138,8 +138,8 @@ class Parts(Rounds):
         engine_of(config)  # may not be installed
         if dataset.target_scaling != "none":
             raise ConfigError("dataset.target_scaling: must be none for a table in parts")
-        if dataset.positive is not None:
-            raise ConfigError("dataset.positive: must be null for a table in parts")
+        if dataset.positive is not None or config.boosting.gamma:
+            raise ConfigError("dataset.positive, boosting.gamma: are not for a table in parts")
         if dataset.missing == "reject":
             raise ConfigError("dataset.missing: LightGBM takes missing cells of a table in parts")
         if isinstance(config.strategy, Custom):

@@ -14,10 +14,13 @@ import pandas as pd
 
 from pipeline.boosting.algorithm import advance, boost, mean_squared_error, norm, round_seed
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.audit import Auditor, errors_of
+from pipeline.boosting.audit import Auditor, error_of, errors_of
 from pipeline.boosting.engines import Ensemble
 from pipeline.boosting.engines.base import Projects
-from pipeline.boosting.initial import paper_forest
+from pipeline.boosting.engines.hybrid import HybridFitter
+from pipeline.boosting.initial import classifier_forest, paper_forest
+from pipeline.boosting.logloss import logit, mean_log_loss
+from pipeline.boosting.losses import LogLoss, Loss, SquaredLoss
 from pipeline.config import schema
 from pipeline.datasets.design import Design, Split, split
 from pipeline.datasets.parts import require_exact, table_in_parts
@@ -25,6 +28,7 @@ from pipeline.errors import ConfigError
 from pipeline.runs.engines import bound, is_native
 from pipeline.runs.keys import Key, audit_seed, key_hash, run_key, seeds
 from pipeline.runs.kinds.base import Kind, OnRound, Row, Run, Setting, ignore_round, record_of
+from pipeline.runs.logits import Logits
 from pipeline.runs.store import Initial
 from pipeline.runs.strategies import rescaling_of
 
@@ -41,19 +45,21 @@ class CommonGround:
         if initial is None or (len(initial.train), len(initial.test)) != sizes:
             initial = fit_initial(config, data)
         self.split, self.initial, self.engine = data, initial, bound(config, data)
+        self.loss = loss_of(config)
         self.measured = Measured(config, (data.X_train, data.y_train), (data.X_test, data.y_test))
         self.auditor_train = self.measured.train
 
     @cached_property
     def _first_round(self) -> tuple[Ensemble, Floats]:
-        f = self.initial.train
-        return self.engine.fitter.fit(f, self.split.y_train - f, round_seed(self.config.seed, 0))
+        return self._fit(0, self.initial.train)
 
-    def fit_round(self, t: int, f: Floats, residual: Floats) -> tuple[Ensemble, Floats]:
+    def fit_round(self, t: int, f: Floats, _: Floats) -> tuple[Ensemble, Floats]:
         """Round t's ensemble and its values on the training rows."""
-        if t == 0:
-            return self._first_round
-        return self.engine.fitter.fit(f, residual, round_seed(self.config.seed, t))
+        return self._first_round if t == 0 else self._fit(t, f)
+
+    def _fit(self, t: int, f: Floats) -> tuple[Ensemble, Floats]:
+        seed = round_seed(self.config.seed, t)
+        return self.loss.fit(self.engine.fitter, self.split.y_train, f, f, seed, None)
 
 
 class Measured:
@@ -67,15 +73,24 @@ class Measured:
     ) -> None:
         self.y_train, self.y_test = train[1], test[1]
         self.train, self.test = (auditor_of(config, X) for X, _ in (train, test))
+        self.loss = loss_of(config)
 
     def row(
         self, config: schema.Config, t: int, f_train: Floats, f_test: Floats, gap: float = np.nan,
         weight: float = np.nan, loss: float | None = None,
     ) -> Row:  # fmt: skip
-        """A row of ``rounds.csv``: round t with its predictions of both sides.
+        """A row of ``rounds.csv``: round t with its scores of both sides.
 
         loss : the mean squared error of all training rows, where ``train`` is a sample of them.
         """
+        losses = {}
+        if isinstance(self.loss, LogLoss):  # what follows is about probabilities
+            losses = {
+                "loss_train": mean_log_loss(self.y_train, f_train),
+                "loss_test": mean_log_loss(self.y_test, f_test) if len(f_test) else np.nan,
+                "largest_logit": float(np.abs(f_train).max()),
+            }
+            f_train, f_test = self.loss.response(f_train), self.loss.response(f_test)
         on_train = self.train.leaves(prediction=f_train, residual=self.y_train - f_train)
         on_test = self.test.assess(y=self.y_test, prediction=f_test, symmetric=True)
         audit = config.audit
@@ -92,6 +107,7 @@ class Measured:
             **{f"mce_{side}": found[audit.reading] for side, found in errors.items()},
             "gap": gap,
             "weight": weight,
+            **losses,
             **{f"mce_{s}_{r}": found[r] for s, found in errors.items() for r in audit.also},
             # Of leaf indicators, whatever the reading; on training rows the correction does not
             # hold.
@@ -108,9 +124,19 @@ def auditor_of(config: schema.Config, X: Floats) -> Auditor:
     return Auditor(X, n_trees=config.audit.trees, depth=config.audit.depth, seed=seed)
 
 
+def loss_of(config: schema.Config) -> Loss:
+    """The loss of a config's rounds."""
+    return LogLoss() if config.boosting.loss == "log" else SquaredLoss()
+
+
 def fit_initial(config: schema.Config, data: Split) -> Initial:
-    """f_0: the paper's random forest, on the training rows."""
+    """f_0: the paper's random forest, on the training rows; for the log-loss its logits."""
     initial = config.initial
+    if config.boosting.loss == "log":
+        classifier = classifier_forest(config.seed, initial.trees, initial.max_depth)
+        classifier.fit(data.X_train, data.y_train)
+        sides = (data.X_train, data.X_test)
+        return Initial(*(logit(classifier.predict_proba(X)[:, 1]) for X in sides))
     forest = paper_forest(config.seed, initial.trees, initial.max_depth, initial.engine)
     forest.fit(data.X_train, data.y_train)
     return Initial(forest.predict(data.X_train), forest.predict(data.X_test))
@@ -122,17 +148,22 @@ def run(config: schema.Config, ground: CommonGround, on_round: OnRound = ignore_
     eta = config.boosting.eta
     f_train, f_test = ground.initial.train, ground.initial.test
     data, initial, measured = ground.split, ground.initial, ground.measured
+    logits = Logits(data.X_train, data.y_train) if config.boosting.loss == "log" else None
     rows = [measured.row(config, 0, f_train, f_test)]
     on_round(rows[0])
     for step in boost(
         data.y_train, initial.train, config.boosting.rounds, eta,
-        rescaling_of(config.strategy), ground.fit_round,
+        ground.loss.rescaling(rescaling_of(config.strategy)), ground.fit_round,
     ):  # fmt: skip
         before, fitter = f_train, ground.engine.fitter
         f_train, f_test = step.f, advance(f_test, ground.engine.X_test, step, eta)
         rows.append(measured.row(config, step.t + 1, f_train, f_test, step.gap, step.weight))
         if isinstance(fitter, Projects):  # its Lipschitz constant is no less, per unit of the gap
             rows[-1]["movement"] = fitter.movement(before, f_train)
+        if logits is not None:
+            rows[-1] |= logits.of_step(before, f_train, eta, step.weight)
+        if isinstance(fitter, HybridFitter):
+            rows[-1] |= of_hybrid(ground, fitter, before, f_train)
         on_round(rows[-1])
     seconds = time.perf_counter() - started
     # Enough to evaluate the paper's bounds without the data.
@@ -146,8 +177,36 @@ def run(config: schema.Config, ground: CommonGround, on_round: OnRound = ignore_
         "distinct_f0": len(np.unique(initial.train)),
         "distinct_last": len(np.unique(f_train)),
     }
+    if isinstance(ground.engine.fitter, HybridFitter):
+        model, strong = ground.engine.fitter.strong(data.y_train)
+        sizes["mse_strong_train"] = mean_squared_error(data.y_train, strong)
+        sizes["mse_strong_test"] = mean_squared_error(data.y_test, model.predict(data.X_test))
     record = record_of(config, ground.data_sha256, seconds, sizes, seeds=seeds(config))
     return rounds_run(rows, record)
+
+
+def of_hybrid(
+    ground: CommonGround, fitter: HybridFitter, before: Floats, after: Floats
+) -> dict[str, float]:
+    """What a round of the hybrid algorithm adds to a row, for the step from f_t to f_{t+1}.
+
+    to_fixed_point : ‖f_{t+1} − f*‖ / √n, f* = (y + γŷ)/(1 + γ) being the fixed point if A = I.
+    display_printed, display_corrected : the multicalibration error of what the paper's expression
+    of Ê(f_t) leaves out, over that of f_t, as printed and with the factor 1/(1 + γ).
+    """
+    y, gamma, eta = ground.split.y_train, fitter.gamma, ground.config.boosting.eta
+    _, strong = fitter.strong(y)
+    fixed = (y + gamma * strong) / (1 + gamma)
+    said, residual = gamma * (y - strong) + (after - before) / eta, y - before
+
+    def error(vector: Floats) -> float:
+        return error_of(ground.auditor_train.leaves(prediction=before, residual=vector))
+
+    return {
+        "to_fixed_point": norm(after - fixed) / np.sqrt(len(y)),
+        "display_printed": error(residual - said) / error(residual),
+        "display_corrected": error(residual - said / (1 + gamma)) / error(residual),
+    }
 
 
 def rounds_run(rows: list[Row], record: Row) -> Run:
@@ -169,6 +228,10 @@ class Rounds(Kind):
     def check(self, config: schema.Config) -> None:
         rescaling_of(config.strategy)  # may not exist
         dataset = config.dataset
+        if config.boosting.loss == "log" and dataset.positive is None:
+            raise ConfigError("boosting.loss=log: needs a dataset with dataset.positive")
+        if config.boosting.loss == "log" and config.boosting.gamma:
+            raise ConfigError("boosting.gamma: is for boosting.loss=squared")
         if dataset.prediction is not None:
             raise ConfigError(
                 "dataset.prediction: is for dataset.source=parquet with engine=lightgbm"

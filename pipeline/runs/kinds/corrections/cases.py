@@ -135,7 +135,7 @@ def _honest(situation: Situation, X: Floats, y: Floats, binary: bool, seed: int)
 
 
 def _unfitted_forest(binary: bool, seed: int) -> Any:
-    return classifier_forest(seed, None) if binary else paper_forest(seed)
+    return classifier_forest(seed) if binary else paper_forest(seed)
 
 
 def _fitted(kind: str, X: Floats, y: Floats, binary: bool, seed: int) -> Callable[[Floats], Floats]:
