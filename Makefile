@@ -67,7 +67,14 @@ theory: setup ## chapter: every theorem as a check, errata and proofs (3 minutes
 	$(call chapter,theory)
 
 oracle: setup ## chapter: what sets the rate of the gaps? Trees per round, smooth learners (25 minutes)
-	$(call chapter,oracle oracle_rows oracle_capacity smooth)
+	$(call chapter,oracle oracle_rows oracle_capacity smooth smooth_rows)
+
+logloss: setup ## chapter: Algorithm 1 with the log-loss on four tables with two classes (10 minutes)
+	@$(call install,-e '.[external]')
+	$(call chapter,logloss)
+
+hybrid: setup ## chapter: the hybrid algorithm of the paper's appendix (8 minutes)
+	$(call chapter,hybrid)
 
 feedback: setup ## chapter: does it help to feed predictions back to the trees? (half an hour)
 	$(call chapter,feedback feedback_paper)
@@ -166,4 +173,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup setup-dev reproduce smoke figures readings tune theory oracle feedback feedback-external practice practice-defaults practice-external practice-smoke audit reference check-reference test test-all simulations test-quick lint format docs table1 verify-data bench large parity attack lock clean
+.PHONY: help setup setup-dev reproduce smoke figures readings tune theory oracle logloss hybrid feedback feedback-external practice practice-defaults practice-external practice-smoke audit reference check-reference test test-all simulations test-quick lint format docs table1 verify-data bench large parity attack lock clean

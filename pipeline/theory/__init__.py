@@ -12,5 +12,5 @@ In the order in which they build on each other:
 - `constructions`: two that statements of ours need;
 - `findings`: a module per theorem with its checks, counterexamples and statements;
 - ``proofs/``: of what is ours, in LaTeX;
-- `curves`, `income`, `study`: what ``stage=theory`` measures and writes;  `figures` draws it.
+- `curves`, `study`: what ``stage=theory`` measures and writes;  `figures` draws it.
 """

@@ -46,8 +46,6 @@ def draw_all(study: Study, evidence: Evidence, leaves: Evidence | None, folder: 
         if leaves is not None:
             certain = replace(leaves, titles=titles)
             drawn["theory_certificate"] = certificate(certain, study.widths)
-        if study.income is not None:
-            drawn["income"] = income(study.income)
         for name, figure in drawn.items():
             style.save(figure, folder, name)
     return list(drawn)
@@ -193,26 +191,6 @@ def certificate(evidence: Evidence, widths: Mapping[str, float]) -> Figure:
         axes.semilogy(t, debiased, color=GREEN, marker="x", label="debiased (where above 0)")
     panels[evidence.datasets[0]].set_ylabel("test MCE")
     style.legend_below(figure, panels[evidence.datasets[0]])
-    return figure
-
-
-def income(rounds: pd.DataFrame) -> Figure:
-    """Gap, log-loss and multicalibration error of the classifier on Adult's income label."""
-    figure, panels = _panels(3, 9, 3.2)
-    titles = ("gap of the logits", "log-loss", "multicalibration error")
-    for axes, name, title in zip(panels, ("gap", "loss", "mce"), titles, strict=True):
-        for strategy, group in rounds.groupby("strategy", sort=False):
-            look = LOOKS[str(strategy)]
-            if name == "gap":
-                axes.semilogy(group["round"], group["gap"], label=look.label, **look.line)
-                continue
-            axes.plot(group["round"], group[f"{name}_train"], **look.line)
-            axes.plot(group["round"], group[f"{name}_test"], **(look.line | {"linestyle": ":"}))
-        axes.set(title=title, xlabel="round")
-    panels[2].set_yscale("log")
-    for linestyle, label in (("-", "training"), (":", "test")):
-        panels[0].plot([], [], color="black", linestyle=linestyle, label=label)
-    style.legend_below(figure, panels[0])
     return figure
 
 

@@ -21,7 +21,7 @@ from pipeline.runs.kinds.rounds import KIND, CommonGround
 from pipeline.runs.plan import Plan
 from pipeline.runs.strategies import rescaling_of
 from pipeline.runs.tasks import Task
-from pipeline.theory import curves, income
+from pipeline.theory import curves
 from pipeline.theory.dynamics import run
 from pipeline.theory.findings import REGISTRY, record
 from pipeline.theory.instances import N_INSTANCES, Bank, Instance
@@ -32,7 +32,6 @@ log = logging.getLogger("pipeline")
 
 EXACT_ROUNDS = 60
 EXACT_KIND = "rbf"
-INCOME_DATASET = "adult"
 
 
 @dataclass(frozen=True)
@@ -40,15 +39,13 @@ class Study:
     """What was measured.
 
     findings : their records.  curves : of the chapter's figures.  exact, gbdt : rounds on the
-    datasets, with an exact oracle and with the paper's GBDT.  income : Adult's income label, if
-    Adult is among the datasets.
+    datasets, with an exact oracle and with the paper's GBDT.
     """
 
     findings: Sequence[Mapping[str, Any]]
     curves: pd.DataFrame
     exact: pd.DataFrame
     gbdt: pd.DataFrame
-    income: pd.DataFrame | None
 
     @property
     def widths(self) -> dict[str, float]:
@@ -64,7 +61,6 @@ class Study:
         "curves": "curves.csv",
         "exact": "exact_rounds.csv",
         "gbdt": "gbdt_rounds.csv",
-        "income": "income.csv",
     }
     FINDINGS: ClassVar[str] = "findings.json"
 
@@ -73,16 +69,12 @@ class Study:
         text = json.dumps(self.findings, indent=2, ensure_ascii=False)
         files.write_text(folder / self.FINDINGS, text)
         for name, file in self.TABLES.items():
-            table = getattr(self, name)
-            if table is None:
-                (folder / file).unlink(missing_ok=True)
-            else:
-                files.write_text(folder / file, table.to_csv(index=False))
+            files.write_text(folder / file, getattr(self, name).to_csv(index=False))
 
     @classmethod
     def read(cls, folder: Path) -> Study | None:
         """What `write` kept; None if there is nothing, or something incomplete."""
-        needed = [cls.FINDINGS, *(file for name, file in cls.TABLES.items() if name != "income")]
+        needed = [cls.FINDINGS, *cls.TABLES.values()]
         missing = [file for file in needed if not (folder / file).exists()]
         if len(missing) == len(needed):
             return None
@@ -92,7 +84,6 @@ class Study:
             tables = {
                 name: pd.read_csv(folder / file, keep_default_na=name != "curves")
                 for name, file in cls.TABLES.items()
-                if (folder / file).exists()
             }
             findings = json.loads((folder / cls.FINDINGS).read_text(encoding="utf-8"))
             if "range" not in tables["gbdt"] or not all("level" in f for f in findings):
@@ -100,7 +91,7 @@ class Study:
         except ValueError as error:
             log.warning("%s cannot be read (%s): stage=theory makes it anew", folder, error)
             return None
-        return cls(findings=findings, income=tables.pop("income", None), **tables)
+        return cls(findings=findings, **tables)
 
 
 def conduct(plan: Plan, n: int = N_INSTANCES) -> Study:
@@ -121,18 +112,12 @@ def conduct(plan: Plan, n: int = N_INSTANCES) -> Study:
         of_strategy = {config.strategy.label: config for config in configs}
         exact += [exact_rounds(config, instances) for config in of_strategy.values()]
         gbdt += gbdt_rounds(configs[0], ground)
-    income_ = None
-    if INCOME_DATASET in of_dataset:
-        log.info("theory: the log-loss on Adult's income label ...")
-        configs = of_dataset[INCOME_DATASET]
-        income_ = income.measure(configs, plan.library.table(configs[0].dataset))
     log.info("theory: statements on random instances ...")
     return Study(
         findings=[record(finding) for finding in REGISTRY.judge_all(Trials(Bank(n, real)))],
         curves=curves.measure(),
         exact=pd.concat(exact, ignore_index=True),
         gbdt=pd.DataFrame(gbdt),
-        income=income_,
     )
 
 

@@ -42,7 +42,7 @@ def _note(evidence: Evidence, dataset: str) -> str:
 def _shown(evidence: Evidence, summary: pd.DataFrame) -> pd.DataFrame:
     """The summary as people read it."""
 
-    def change(column: str) -> pd.Series[str]:
+    def change(column: str) -> "pd.Series[str]":
         return (summary[column] - 1).map(lambda v: percent(v, 0) if np.isfinite(v) else "—")
 
     return pd.DataFrame(
