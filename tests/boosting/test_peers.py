@@ -478,3 +478,25 @@ def test_the_binned_error_by_hand():
     f = np.array([0.0, 0.0, 1.0, 1.0])
     r = np.array([1.0, 3.0, 0.0, 2.0])
     assert debiased_binned_square(f + r, f, n_bins=2) == pytest.approx(1.5)
+
+
+def test_hybrid_takes_the_weight_and_the_round_that_validation_rows_prefer():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(600, 3))
+    y = X[:, 0] * X[:, 1] + random.normal(size=600) / 2
+
+    def part(rows):
+        nowhere = np.zeros((len(X[rows]), 1), bool)
+        return Sample(
+            X=X[rows], y=y[rows], f=np.zeros(len(X[rows])), binary=False, groups=nowhere,
+            cells=np.zeros(len(X[rows]), np.int64),
+        )  # fmt: skip
+
+    train, validation, test = part(slice(0, 300)), part(slice(300, 450)), part(slice(450, 600))
+    small = {"rounds": 3, "trees": 20}
+    found = METHODS["hybrid"](**small).fit(train, validation, 0)
+    stopped = METHODS["algorithm"](**small, stopped=True).fit(train, validation, 0)
+    assert validation.loss(found.predict(validation)) < validation.loss(stopped.predict(validation))
+    assert test.loss(found.predict(test)) < 0.7 * test.loss(test.f)
+    backwards = replace(validation, y=-validation.y)  # rows that every correction makes worse
+    assert METHODS["hybrid"](**small).fit(train, backwards, 0).rounds == 0

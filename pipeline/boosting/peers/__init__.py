@@ -3,7 +3,7 @@
 A method is a frozen dataclass of its options with ``fit(sample, validation, seed)``; see `Method`.
 """
 
-from .algorithm import Algorithm, Estimator, Feedback
+from .algorithm import Algorithm, Estimator, Feedback, HybridRounds
 from .auditors import AuditorBoosting
 from .base import Corrected, Method, Sample
 from .level_sets import LevelSetBoosting
@@ -24,6 +24,7 @@ _ALL: tuple[type[Method], ...] = (
     Algorithm,
     Estimator,
     Feedback,
+    HybridRounds,
     Mcgrad,
     LevelSetBoosting,
     IterativePatching,

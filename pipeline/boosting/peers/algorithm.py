@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,21 @@ from ..arrays import Floats
 from ..audit import Auditor
 from ..classifier import MulticalibrationBoostingClassifier
 from ..engines import TreeSettings, make_engine
+from ..engines.hybrid import HybridEngine
 from ..estimator import PAPER
 from ..folds import fold_numbers
 from ..losses import LogLoss, Loss, SquaredLoss
 from ..regressor import MulticalibrationBoostingRegressor
 from ..rescaling import Unit
-from ..rows import TrainingRows
-from ..trajectories import FEEDBACK, BoostingSettings, CrossFit, corrected_stages
+from ..rows import Rows, TrainingRows
+from ..trajectories import (
+    FEEDBACK,
+    NO_FOLD,
+    BoostingSettings,
+    CrossFit,
+    Trajectory,
+    corrected_stages,
+)
 from .base import Corrected, Method, Sample
 
 FIXED = {
@@ -28,6 +36,8 @@ FIXED = {
         "feedback", "init_cv", "max_leaf_nodes", "l2_regularization", "early_stopping", "engine",
     )
 }  # fmt: skip
+GAMMAS = (0.0, 0.1, 0.25, 0.5, 1.0)  # of the hybrid algorithm
+SMALLEST = 1e-3  # probability of a method that fits probabilities by least squares
 
 
 @dataclass(frozen=True)
@@ -137,6 +147,56 @@ class Feedback(Method):
             "gap_train": rounds[-1].gap / (rounds[0].gap or 1.0),
             "mce_train": after / (before or 1.0),
         }
+
+
+@dataclass(frozen=True)
+class HybridRounds(Method):
+    """The hybrid algorithm of the paper's appendix; validation rows choose γ and the round."""
+
+    name = "hybrid"
+    validates_by = True
+    cost = 12.0
+
+    rounds: int = 20
+    eta: float = 0.5
+    trees: int = 100
+    depth: int = 3
+    learning_rate: float = 0.1
+
+    @override
+    def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
+        weak = make_engine("exact", TreeSettings(self.trees, self.depth, self.learning_rate))
+        rows, nowhere = Rows(y=sample.y), np.full(len(sample), NO_FOLD)
+        found: list[tuple[float, int, Corrected]] = []
+        for gamma in GAMMAS:
+            engine = HybridEngine(weak, gamma) if gamma else weak
+            settings = BoostingSettings(SquaredLoss(), engine, self.eta, Unit(), seed)
+            fit = CrossFit(settings, rows, sample.X, [sample.f], nowhere, self.rounds)
+            for _ in fit.stages():
+                pass
+            (trajectory,) = fit.trajectories(self.rounds, 1.0)
+            losses = [
+                validation.loss(_within(validation, f))
+                for f in trajectory.stages(validation.X, validation.f)
+            ]
+            best = int(np.argmin(losses))
+            kept = replace(trajectory, rounds=trajectory.rounds[:best])
+            found.append((min(losses), len(found), _mixed(kept, best)))
+        return min(found)[-1]
+
+
+def _mixed(trajectory: Trajectory, best: int) -> Corrected:
+    """Return the correction by a trajectory of the squared loss."""
+
+    def predict(rows: Sample) -> Floats:
+        *_, last = trajectory.stages(rows.X, rows.f)
+        return _within(rows, last)
+
+    return Corrected(predict, best)
+
+
+def _within(rows: Sample, f: Floats) -> Floats:
+    return np.clip(f, SMALLEST, 1.0 - SMALLEST) if rows.binary else f
 
 
 @dataclass(frozen=True)
