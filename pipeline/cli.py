@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import time
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
@@ -51,8 +52,8 @@ def main() -> None:
         os.environ.setdefault(variable, "1")  # before numpy is loaded: a process is one thread
     os.environ[DRIVER] = str(os.getpid())
     streams.tolerate_broken_streams()
-    args = get_args_parser().parse_intermixed_args()
     try:
+        args = _parser().parse_intermixed_args()
         overrides = with_search_path(readable(args.overrides), args.config_dir)
         if args.help:
             print(help_text(overrides))
@@ -205,6 +206,16 @@ def _default(config: Config, key: str) -> str:
     return "" if value is None or value == () else f" [{value}]"
 
 
+def _parser() -> ArgumentParser:
+    try:
+        return get_args_parser()
+    except ValueError as error:  # Hydra 1.3 describes an option as Python 3.14 does not allow
+        raise UserError(
+            f"Python {sys.version.split()[0]}: Hydra cannot read the command line on it ({error}); "
+            "use 3.11 to 3.13, such as: make PYTHON=python3.13 setup"
+        ) from None
+
+
 def _fail(error: UserError) -> NoReturn:
-    print(f"error: {error}", file=sys.stderr)
+    print("error:", " ".join(str(error).splitlines()), file=sys.stderr)
     sys.exit(error.exit_status)

@@ -56,7 +56,7 @@ def find_cache() -> None:
     if os.environ.get("NUMBA_CACHE_DIR"):
         return
     next_to_source = Path(__file__).parent / "__pycache__"
-    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     if not (_writable(next_to_source) or _writable(home / "numba")):
         os.environ["NUMBA_CACHE_DIR"] = _private_folder()
 
@@ -73,6 +73,7 @@ def forget_outdated(entry: Any, sources: Iterable[Path]) -> None:
 
 def _writable(folder: Path) -> bool:
     try:
+        folder = folder.expanduser()  # a user may have no home at all
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return True

@@ -340,7 +340,8 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
         if not set(known) <= set(self.classes_):
             raise ValueError(f"init: knows the classes {known}, y has {list(self.classes_)}")
         proba = check_predicted(init.predict_proba(table))
-        if proba.ndim != 2 or proba.shape[1] != len(known):
+        proba = proba.reshape(len(proba), -1)  # of a fold with one class, one column
+        if proba.shape[1] != len(known):
             raise ValueError(f"init: its predict_proba has the shape {proba.shape}")
         every = np.zeros((len(proba), len(self.classes_)))
         every[:, np.searchsorted(self.classes_, known)] = proba

@@ -201,7 +201,8 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         rows = self._rows(X, y, sample_weight, initial_prediction, reset=True)
         if groups is not None:
             check_consistent_length(rows.y, groups)
-            rows = replace(rows, groups=np.asarray(groups))
+            labels = pd.Series(np.asarray(groups, dtype=object))  # of any kind, mixed ones too
+            rows = replace(rows, groups=pd.factorize(labels, sort=True, use_na_sentinel=False)[0])
         initial = self._initial_predictor(seed)
         if rows.given is None:
             initial.check(rows)

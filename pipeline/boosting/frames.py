@@ -17,6 +17,7 @@ from .arrays import Floats, Ints
 MISSING = "(missing)"
 SMALLEST, LARGEST = 1e-100, 1e100  # of the largest outcome, prediction or weight
 
+_TIMES = {"date", "datetime", "datetime64", "time", "timedelta", "timedelta64", "period"}
 _NUMBERS = {"boolean", "integer", "floating", "mixed-integer-float", "empty"}  # pandas' names
 
 
@@ -158,17 +159,18 @@ def _column(name: str, series: pd.Series[Any]) -> Column:
         if np.isinf(values).any():
             raise ValueError(f"column {name!r} holds infinity")
         return Numbers(name, values, flags)
-    if pd.api.types.is_datetime64_any_dtype(series) or pd.api.types.is_timedelta64_dtype(series):
-        raise ValueError(f"column {name!r} holds dates or times; turn it into numbers")
     cells = series.astype(object)
+    if getattr(series.dtype, "kind", "O") in "mM" or pd.api.types.infer_dtype(cells) in _TIMES:
+        raise ValueError(f"column {name!r} holds dates or times; turn it into numbers")
     if {bool, np.bool_} & {type(cell) for cell in cells}:
         # True and 1 are equal, and are not the same level.
         cells = cells.map(lambda cell: cell if pd.isna(cell) else word(cell))
-    codes, levels = pd.factorize(cells, sort=False)
-    words = [word(level) for level in levels]
-    order = np.argsort(words)
-    rank = np.empty(len(words) + 1, np.int64)
-    rank[order] = np.arange(len(words))
-    rank[-1] = len(words)  # a missing cell has code −1
-    named = [words[k] for k in order] + ([MISSING] if (codes < 0).any() else [])
-    return Levels(name, rank[codes], tuple(named))
+    try:
+        codes, levels = pd.factorize(cells, sort=False)
+    except TypeError:
+        raise ValueError(f"column {name!r} holds lists or other objects") from None
+    # Two levels may be one word: 1 and "1".
+    words, rank = np.unique([word(level) for level in levels], return_inverse=True)
+    missing = [MISSING] if (codes < 0).any() else []
+    rank = np.append(rank, len(words)).astype(np.int64)  # a missing cell has code −1
+    return Levels(name, rank[codes], (*map(str, words), *missing))

@@ -124,9 +124,11 @@ class InitialPredictor:
 
     def _fitted(self, rows: TrainingRows) -> Any:
         predictor, table = clone(self.predictor), self.table(rows)
-        if rows.weights is None or not self._takes_weights:
-            return predictor.fit(table, rows.labels)
-        return predictor.fit(table, rows.labels, sample_weight=rows.weights)
+        weighted = rows.weights is not None and self._takes_weights
+        predictor.fit(table, rows.labels, **({"sample_weight": rows.weights} if weighted else {}))
+        if self.view is not None:  # our forest: its threads would add its trees up in any order
+            predictor.set_params(n_jobs=1)
+        return predictor
 
     @property
     def _takes_weights(self) -> bool:

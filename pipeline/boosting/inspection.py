@@ -15,7 +15,16 @@ from .audit import Assessment, Auditor
 from .audit.auditor import cluster_codes, is_binary
 from .bias_tests import Moments
 from .encoding import check_levels, design_of
-from .frames import Column, Levels, columns_of, numbers_of, outcomes_of, predictions_of, word
+from .frames import (
+    Column,
+    Levels,
+    as_table,
+    columns_of,
+    numbers_of,
+    outcomes_of,
+    predictions_of,
+    word,
+)
 from .parameters import seed_of
 from .rows import PredictedRows
 from .segments import COLUMNS, bin_columns, find_segments, holm, measure
@@ -290,14 +299,19 @@ def groups_of(groups: Any, columns: Sequence[Column], n: int) -> list[Levels]:
     """Return named groups (see `audit_predictions`) as columns of levels."""
     if groups is None:
         return []
+    groups = as_table(groups)
     if isinstance(groups, pd.DataFrame | Mapping):
-        frame = pd.DataFrame({str(name): np.asarray(groups[name]) for name in groups})
-        if len(frame) != n:
-            raise ValueError(f"groups: have {len(frame)} rows instead of {n}")
+        listed = {str(name): np.asarray(groups[name]) for name in groups}
+        odd = [name for name, labels in listed.items() if labels.shape != (n,)]
+        if odd:
+            raise ValueError(f"groups: {odd[0]!r} has shape {listed[odd[0]].shape}, not ({n},)")
+        frame = pd.DataFrame(listed)
         found = columns_of(frame)
     else:
         by_name = {c.name: c for c in columns}
-        wanted = [groups] if isinstance(groups, str) else list(groups)
+        if not isinstance(groups, str | Sequence | np.ndarray):
+            raise ValueError(f"groups={groups!r}: must be names of columns of X, or named groups")
+        wanted = list(dict.fromkeys([groups] if isinstance(groups, str) else groups))
         unknown = [g for g in wanted if g not in by_name]
         if unknown:
             raise ValueError(f"groups={unknown}: not columns of X, which has {', '.join(by_name)}")

@@ -163,7 +163,7 @@ class CrossFit:
         if self.n_rounds == 0:
             return
         running = [self._steps(k) for k in range(len(self.starts))]
-        with Parallel(self.n_jobs, prefer="threads") as parallel:
+        with Parallel(self.n_jobs, require="sharedmem") as parallel:
             for _ in range(self.n_rounds):
                 steps: list[Step] = parallel(delayed(next)(trajectory) for trajectory in running)
                 self._advance(steps)

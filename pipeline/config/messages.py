@@ -46,7 +46,11 @@ def of_composition(
     cause = error.__cause__
     if isinstance(cause, ConfigAttributeError | ConfigKeyError) and cause.full_key:
         return _foreign_key(str(cause.full_key))
-    return f"the configuration cannot be composed: {' '.join(str(error).split())}"
+    said = " ".join(str(error).split())
+    key = said.partition("Error merging override ++")[2].partition("=")[0]
+    if any(key == leaf for leaf, _ in leaves()):
+        return f"{key}: must be {_allowed(key)}."
+    return f"the configuration cannot be composed: {said}"
 
 
 def of_validation(error: ValidationError, raw: Mapping[str, Any]) -> str:

@@ -15,7 +15,6 @@ import io
 import json
 import logging
 import shutil
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -31,6 +30,9 @@ from pipeline.errors import UserError
 from pipeline.runs.keys import Key, differing, key_hash
 
 log = logging.getLogger("pipeline")
+
+# What every row of a run of rounds has; see `pipeline.runs.kinds.rounds`.
+MEASURED = {"round", "mse_train", "mse_test", "mce_train", "mce_test", "gap", "weight"}
 
 
 class StoreError(UserError):
@@ -98,8 +100,7 @@ class RunStore:
 
     def has(self, run: RunId) -> bool:
         """Whether a run is stored; raises `CorruptRun` if it is damaged."""
-        folder = self._find(self.runs / run.folder)
-        return folder is not None and bool(_verified(folder, run))
+        return self.load(run) is not None
 
     def load(self, run: RunId) -> StoredRun | None:
         """A stored run, None if there is none; raises `CorruptRun` if it is damaged."""
@@ -153,7 +154,7 @@ class RunStore:
                 return None
             with np.load(io.BytesIO(raw[64:])) as arrays:
                 initial = Initial(arrays["train"], arrays["test"])
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        except Exception:  # numpy and zip have a dozen for what they do not know
             return None
         return initial if initial.is_sound else None
 
@@ -199,7 +200,7 @@ class RunStore:
                 scratch.rename(target)
                 return
             except OSError as error:
-                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
                     raise
             try:
                 _read(target, run)
@@ -215,7 +216,9 @@ class RunStore:
             folder.rename(aside)
         except FileNotFoundError:
             return  # another driver was quicker
-        if {p.name for p in aside.iterdir()} <= {"rounds.csv", "run.json"}:
+        if aside.is_symlink() or not aside.is_dir():
+            aside.unlink()
+        elif {p.name for p in aside.iterdir()} <= {"rounds.csv", "run.json"}:
             shutil.rmtree(aside, ignore_errors=True)
 
     def _initial_path(self, dataset: str, seed: int, key: Key) -> Path:
@@ -229,7 +232,7 @@ def clear_errors(root: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StoreError(
-            f"output_dir: cannot write to {root} ({error.strerror or error}); "
+            f"output_dir: cannot write to {error.filename or root} ({error.strerror or error}); "
             "results stored so far are intact"
         ) from None
 
@@ -237,9 +240,26 @@ def clear_errors(root: Path) -> Iterator[None]:
 def _read(folder: Path, run: RunId | None = None) -> StoredRun:
     csv, record = _verified(folder, run)
     try:
-        return StoredRun(pd.read_csv(io.BytesIO(csv), **files.EXACT_FLOATS), record)
+        rounds = pd.read_csv(io.BytesIO(csv), **files.EXACT_FLOATS)
     except ValueError as error:
         raise CorruptRun(f"{folder}: rounds.csv cannot be read ({error})") from None
+    last = record["key"].get("boosting", {}).get("rounds")
+    if last is not None and not _is_sound(rounds, last):
+        raise CorruptRun(f"{folder}: rounds.csv holds what rounds cannot be")
+    return StoredRun(rounds, record)
+
+
+def _is_sound(rounds: pd.DataFrame, last: int) -> bool:
+    """Whether a table has the rounds 0, …, ``last``, and numbers where rounds have numbers."""
+    if not set(rounds) >= MEASURED or rounds["round"].tolist() != list(range(last + 1)):
+        return False
+    numbers = rounds.drop(columns=["dataset", "strategy"], errors="ignore")
+    return (
+        all(dtype.kind in "fiu" for dtype in numbers.dtypes)
+        and not np.isinf(numbers.to_numpy(np.float64)).any()
+        and bool(rounds[["mse_train", "mce_train"]].notna().all(axis=None))
+        and bool(rounds[["gap", "weight"]].iloc[1:].notna().all(axis=None))
+    )
 
 
 def _verified(folder: Path, run: RunId | None = None) -> tuple[bytes, dict[str, Any]]:
@@ -263,9 +283,6 @@ def _verified(folder: Path, run: RunId | None = None) -> tuple[bytes, dict[str, 
     boosting = key.get("boosting", {}) if isinstance(key, dict) else None
     if not isinstance(boosting, dict) or not isinstance(boosting.get("rounds", 0), int):
         raise CorruptRun(f"{folder}: run.json has no key, or an odd one")
-    rounds = boosting.get("rounds")
-    if rounds is not None and csv.count(b"\n") != rounds + 2:  # names, round 0 and the others
-        raise CorruptRun(f"{folder}: rounds.csv does not have {rounds} rounds")
     if run is not None and key != json.loads(json.dumps(run.key)):
         raise CorruptRun(f"{folder}: holds a run of other settings")
     return csv, record

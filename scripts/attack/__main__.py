@@ -17,7 +17,7 @@ from scripts.attack import clusters, downloads, many, outputs, signals, stores, 
 from scripts.attack.ground import Tally, undisturbed
 
 TRIES = {
-    "signals": 200, "stores": 60, "tables": 60, "downloads": 20, "clusters": 20, "outputs": 22,
+    "signals": 200, "stores": 72, "tables": 60, "downloads": 20, "clusters": 20, "outputs": 22,
     "many": 2000,
 }  # fmt: skip
 

@@ -1,18 +1,21 @@
 """Touched stores: flipped bits, cut files, pipes, foreign and sealed records, odd names."""
 
 import hashlib
+import io
 import json
 import os
 import random
 import shutil
+import zipfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from pipeline.runs.grid import run_plan
-from pipeline.runs.store import _seal
+from pipeline.runs.store import _behind_checksum, _seal
 from scripts.attack.ground import Tally, in_parallel, plan_of, rounds_in
 
 Touch = Callable[[Path, random.Random], object]
@@ -97,6 +100,47 @@ def _odd_names(run: Path, _: random.Random) -> None:
     shutil.rmtree(run)
 
 
+def _ill(change: Callable[[pd.DataFrame], pd.DataFrame]) -> Touch:
+    """Rounds that were changed by somebody who also made the checksums right."""
+
+    def touch(run: Path, _: random.Random) -> None:
+        ill = change(pd.read_csv(run / "rounds.csv")).to_csv(index=False).encode()
+        (run / "rounds.csv").write_bytes(ill)
+        _resealed(run, lambda r: r.update(rounds_sha256=hashlib.sha256(ill).hexdigest()))
+
+    return touch
+
+
+def _in_its_place(make: Callable[[Path], object]) -> Touch:
+    """Something else where the folder of a run should be."""
+
+    def touch(run: Path, _: random.Random) -> None:
+        shutil.rmtree(run)
+        make(run)
+
+    return touch
+
+
+def _sealed_initial(run: Path, rng: random.Random) -> None:
+    """An f_0 that numpy cannot read, behind a right checksum."""
+    experiment, dataset = run.parents[3], run.parents[1].name
+    (path,) = (experiment / "initial" / dataset).glob(f"{run.name.partition('-')[0]}-*.npz")
+    key = json.loads((run / "run.json").read_text())["key"]
+    names = ("numerics", "data", "dataset", "seed", "initial")
+    bare, huge = io.BytesIO(), io.BytesIO()
+    np.save(bare, np.zeros(3))
+    np.lib.format.write_array_header_1_0(
+        huge, {"descr": "<f8", "fortran_order": False, "shape": (10**13,)}
+    )
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        for name in ("train", "test"):
+            file.writestr(f"{name}.npy", huge.getvalue())
+    blob = rng.choice([bare.getvalue(), archive.getvalue(), b"PK", b""])
+    path.write_bytes(_behind_checksum({name: key[name] for name in names}, blob))
+    shutil.rmtree(run)
+
+
 def _user_file(run: Path, _: random.Random) -> None:
     (run / "notes.txt").write_text("mine")
     (run / "rounds.csv").write_text("")
@@ -118,4 +162,13 @@ TOUCHES: dict[str, Touch] = {
     "odd scratch names": _odd_names,
     "a user's file": _user_file,
     "folder is gone": lambda run, _: shutil.rmtree(run),
+    "words, sealed": _ill(lambda t: t.assign(mse_test=["x"] * len(t))),
+    "no column, sealed": _ill(lambda t: t.drop(columns="mce_test")),
+    "infinity, sealed": _ill(lambda t: t.assign(mse_train=np.inf)),
+    "no numbers, sealed": _ill(lambda t: t.assign(mce_train=np.nan)),
+    "other rounds, sealed": _ill(lambda t: t.assign(round=1)),
+    "a file for a run": _in_its_place(lambda run: run.write_text("mine")),
+    "a dangling link": _in_its_place(lambda run: run.symlink_to(run.parent / "nowhere")),
+    "a looping link": _in_its_place(lambda run: run.symlink_to(run)),
+    "ill f_0, sealed": _sealed_initial,
 }

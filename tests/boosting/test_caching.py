@@ -72,3 +72,13 @@ mcgb.multicalibration_error(np.arange(50.0)[:, None], np.ones(50), np.ones(50))
     )  # fmt: skip
     assert first == "mcgb: compiling the audit (once, about 4 seconds) ...\n"
     assert second == ""
+
+
+def test_a_user_without_a_home_has_no_place_there(monkeypatch, tmp_path):
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pathlib.Path.expanduser", _no_home)
+    assert not caching._writable(caching.Path("~/.cache") / "numba")
+
+
+def _no_home(path):
+    raise RuntimeError("Could not determine home directory.")

@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 from pipeline.boosting import DaskMulticalibrationBoostingRegressor as Regressor
 from pipeline.boosting import MulticalibrationBoostingRegressor
-from pipeline.boosting.distributed.dask import ClusterUnfit, OnDask
+from pipeline.boosting.distributed.dask import LEADER, ClusterUnfit, OnDask
 from pipeline.boosting.distributed.parts import Unfit
 
 N, CHUNK = 6000, 1000
@@ -299,3 +299,25 @@ def test_shards_beyond_the_workers_memory_are_refused_before_anything_is_read(cl
 def test_too_few_workers_are_said_to_be_too_few(cluster):
     with pytest.raises(ClusterUnfit, match="3 Dask worker"):
         OnDask(cluster, 3, patience=0.5)
+
+
+def test_driver_that_was_stopped_beyond_its_lease_ends_with_a_sentence(cluster):
+    first, second = OnDask(cluster, 1), OnDask(cluster, 1)
+    with first.open():
+        first._require_lead()
+        cluster.set_metadata(LEADER, second._fit)  # what another driver does that has the lock
+        with pytest.raises(ClusterUnfit, match="another driver took the cluster over"):
+            first.call(len, {0: ()}, together=True)
+
+
+def test_shards_that_do_not_find_each_other_end_their_process():
+    code = """
+import time
+from pipeline.boosting.distributed.shard import Network
+with Network(("a:1",), 0, 0.1).linking():
+    time.sleep(0.3)  # alone there is nobody to wait for
+with Network(("a:1", "b:2"), 0, 0.1).linking():
+    time.sleep(30)
+"""
+    done = subprocess.run([sys.executable, "-c", code], timeout=25, check=False)
+    assert done.returncode == 1

@@ -1,12 +1,15 @@
 """scikit-learn's conventions, initial predictions, and a defined answer for every edge case."""
 
 import pickle
+import warnings
 from itertools import pairwise
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_diabetes
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import cross_val_score
@@ -402,3 +405,51 @@ def test_progress_is_shown_when_asked_for(rows, capfd):
     assert "part 1 of 3" in shown
     small(early_stopping=True).fit(*rows)
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
+def test_fit_works_inside_of_any_backend_of_joblib(backend):
+    X, y = load_diabetes(return_X_y=True)
+    alone = MulticalibrationBoostingRegressor(n_rounds=2, random_state=0).fit(X, y).predict(X)
+    with joblib.parallel_config(backend, n_jobs=2):
+        found = MulticalibrationBoostingRegressor(n_rounds=2, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(found.predict(X), alone)
+
+
+def test_number_of_threads_changes_no_bit():
+    X, y = load_diabetes(return_X_y=True)
+    found = [
+        MulticalibrationBoostingRegressor(n_rounds=2, random_state=0, n_jobs=n_jobs)
+        .fit(X, y)
+        .predict(X)
+        for n_jobs in (None, 2, 2)
+    ]
+    np.testing.assert_array_equal(found[1], found[0])
+    np.testing.assert_array_equal(found[2], found[0])
+
+
+def test_small_share_of_few_rows_is_at_least_one_row():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = MulticalibrationBoostingRegressor(
+        n_rounds=2, subsample=0.01, early_stopping=False, feedback="in_sample"
+    )
+    assert np.isfinite(model.fit(X, X[:, 0]).predict(X)).all()
+
+
+def test_groups_may_be_labels_of_any_kind():
+    X, y = load_diabetes(return_X_y=True)
+    mixed = pd.Series([1, "a", None, 2.5] * 111)[: len(y)]
+    plain = mixed.map({1: 0, "a": 1, 2.5: 2}).fillna(3)
+    for groups in (mixed, plain, [("u",), ("v", 1), ("w",), ("x",)] * 110 + [("u",)] * 2):
+        model = MulticalibrationBoostingRegressor(n_rounds=2, random_state=0)
+        assert model.fit(X, y, groups=groups).n_features_in_ == 10
+
+
+def test_fold_whose_rows_have_one_class_is_no_error():
+    random = np.random.default_rng(0)
+    X, groups = random.normal(size=(60, 2)), np.arange(60) // 12
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = MulticalibrationBoostingClassifier(n_rounds=2, random_state=0)
+        model.fit(X, groups == 0, groups=groups)
+    assert np.isfinite(model.predict_proba(X)).all()

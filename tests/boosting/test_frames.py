@@ -1,5 +1,7 @@
 """Tables, outcomes and predictions as people have them, and what is refused with which words."""
 
+import datetime
+
 import numpy as np
 import pandas as pd
 import pyarrow
@@ -122,3 +124,33 @@ def test_prediction_of_a_row_does_not_depend_on_its_batch(cells, order):
     for some in (rows[:7], rows[7:11], *([row] for row in rows[:5])):
         part = table.iloc[some]
         np.testing.assert_array_equal(model.predict(part, np.zeros(len(some))), whole[some])
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        ([[1, 2]] * 200, "'l' holds lists or other objects"),
+        ([{"a": 1}] * 200, "'l' holds lists or other objects"),
+        (pd.Series([1] * 200, dtype=pd.ArrowDtype(pyarrow.duration("us"))), "dates or times"),
+        ([datetime.time(1, 2)] * 200, "dates or times"),
+    ],
+)
+def test_cells_that_are_no_words_or_numbers_are_refused_with_their_column(cells, says):
+    with pytest.raises(ValueError, match=says):
+        columns_of(X.assign(l=cells))
+
+
+def test_a_number_and_its_word_are_one_level():
+    (column,) = columns_of(pd.DataFrame({"m": [1, "1", 2.5, None] * 50}))
+    assert column.levels == ("1", "2.5", "(missing)")
+    found = audit_predictions(X.assign(m=[1, "1", 2.5, "b"] * 50), Y, P, groups=["m", "m"])
+    assert found.groups["rule"].is_unique
+
+
+@pytest.mark.parametrize(
+    ("groups", "says"),
+    [(3, "must be names of columns"), ({"a": 1}, r"has shape \(\)"), ({"a": [1, 2]}, r"\(200,\)")],
+)
+def test_groups_that_are_none_are_refused_in_a_sentence(groups, says):
+    with pytest.raises(ValueError, match=says):
+        audit_predictions(X, Y, P, groups=groups)

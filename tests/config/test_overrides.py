@@ -116,3 +116,9 @@ def test_own_file_that_is_no_yaml_is_named_in_one_line(tmp_path):
     with pytest.raises(ConfigError, match=r"is no YAML: .*broken.yaml") as caught:
         load([f"hydra.searchpath=[{tmp_path}]", "dataset=broken"])
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("line", ["method.tuning=[null]", "method.tuning=[]", "method.options=[1]"])
+def test_a_list_where_names_and_values_belong_is_refused_with_what_is_allowed(line):
+    with pytest.raises(ConfigError, match=r"method\.\w+: must be options"):
+        load(["experiment=correction", "method=unit", line])

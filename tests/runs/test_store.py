@@ -35,7 +35,10 @@ def run_id(**change):
 
 
 def rounds(value=1 / 3):
-    return pd.DataFrame({"round": [0, 1], "gap": [np.nan, value], "mse_train": [value, 1e-300]})
+    return pd.DataFrame(
+        {"round": [0, 1], "gap": [np.nan, value], "weight": [np.nan, 1.0],
+         "mse_train": [value, 1e-300], "mse_test": 1.0, "mce_train": 1.0, "mce_test": 1.0}
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -54,10 +57,11 @@ def test_run_comes_back_bit_for_bit(store):
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=5))
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5))
 def test_any_number_survives_the_file(tmp_path_factory, values):
     store = RunStore(tmp_path_factory.mktemp("s"))
-    frame = pd.DataFrame({"x": np.array(values, float)})
+    others = dict.fromkeys(rounds().columns, 1.0)
+    frame = pd.DataFrame(others | {"round": np.arange(len(values)), "x": np.array(values, float)})
     run = run_id(boosting={"rounds": len(values) - 1})
     store.save(run, frame, {})
     np.testing.assert_array_equal(store.load(run).rounds["x"].to_numpy(float), values)
@@ -215,7 +219,7 @@ def test_rounds_that_are_cut_short_are_not_believed_though_the_checksum_fits(sto
     short = (folder / "rounds.csv").read_bytes().splitlines(keepends=True)[:2]
     (folder / "rounds.csv").write_bytes(b"".join(short))
     sealed(store, folder, rounds_sha256=hashlib.sha256(b"".join(short)).hexdigest())
-    with pytest.raises(CorruptRun, match="does not have 1 rounds"):
+    with pytest.raises(CorruptRun, match="what rounds cannot be"):
         store.load(run_id())
 
 
@@ -318,3 +322,53 @@ def test_runs_may_be_on_another_disk(tmp_path):
         assert store.has(run_id())
     finally:
         shutil.rmtree(elsewhere)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mse_test": ["x", "y"]}, {"mse_train": np.inf}, {"mce_train": np.nan}, {"round": 1},
+        {"gap": np.nan}, {"round": ["x", "y"]}, {"weight": [1.0, np.inf]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_rounds_that_cannot_be_are_damaged_though_they_are_sealed(store, change):
+    store.save(run_id(), rounds().assign(**change), {})
+    for look in (store.has, store.load):
+        with pytest.raises(CorruptRun, match="what rounds cannot be"):
+            look(run_id())
+    store.save(run_id(), rounds(), {})
+    assert store.has(run_id())
+
+
+def test_rounds_without_a_measure_are_damaged(store):
+    store.save(run_id(), rounds().drop(columns="mce_test"), {})
+    with pytest.raises(CorruptRun, match="what rounds cannot be"):
+        store.has(run_id())
+
+
+@pytest.mark.parametrize("make", ["file", "dangling", "loop"])
+def test_something_else_in_the_place_of_a_run_is_replaced(store, make):
+    folder = store.save(run_id(), rounds(), {})
+    shutil.rmtree(folder)
+    if make == "file":
+        folder.write_text("mine")
+    else:
+        folder.symlink_to(folder if make == "loop" else folder.parent / "nowhere")
+    assert store.save(run_id(), rounds(), {}) == folder
+    assert store.has(run_id())
+
+
+def test_a_file_in_the_place_of_a_folder_is_named(store):
+    store.runs.mkdir(parents=True)
+    (store.runs / "german").write_text("mine")
+    with pytest.raises(StoreError, match="german"):
+        store.save(run_id(), rounds(), {})
+
+
+@pytest.mark.parametrize("blob", [b"", b"PK", b"\x93NUMPY"])
+def test_initial_predictions_that_numpy_cannot_read_are_absent(store, blob):
+    store.save_initial("german", 7, KEY, Initial(np.zeros(2), np.zeros(1)))
+    (path,) = store.root.glob("initial/german/*.npz")
+    path.write_bytes(_behind_checksum(KEY, blob))
+    assert store.load_initial("german", 7, KEY) is None

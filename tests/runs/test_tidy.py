@@ -25,6 +25,7 @@ def save(folder, dataset="german", strategy="unit", seed=0, **settings):
             "seed": seed,
             "round": [0, 1],
             "gap": [np.nan, 1],
+            **dict.fromkeys(["weight", "mse_train", "mse_test", "mce_train", "mce_test"], 1.0),
         }
     )
     run_id = RunId(dataset, strategy, seed, key)

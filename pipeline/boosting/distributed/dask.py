@@ -42,6 +42,7 @@ POLL = 0.2  # seconds between looks at the workers
 FETCH = 10.0  # seconds to fetch a result, which is a few megabytes at most
 GRACE = 15.0  # seconds in which shards notice that a peer is gone, before their workers are ended
 LOCK = "mcgb-fit"  # a fit holds it while it uses the cluster
+LEADER = ["mcgb", "fit"]  # the scheduler's entry that names the fit which holds the lock
 CODE = "mcgb_code"  # the attribute of a worker that names the version of the package it holds
 OTHER_CODE = (
     "the worker holds other code than this driver: another driver with a changed package uses the "
@@ -91,6 +92,8 @@ class OnDask:
             log.info("waiting for another fit on the same cluster")
             lock.acquire()
         try:
+            self.client.set_metadata(LEADER, self._fit)
+            self._warn_of_open_network()
             self.client.run(_remove_shards, on_error="ignore")  # those of drivers that were killed
             yield self
         finally:
@@ -98,6 +101,28 @@ class OnDask:
                 self.client.run(_remove_shards, self._fit, on_error="ignore")
             with contextlib.suppress(Exception):
                 lock.release()
+
+    def _require_lead(self) -> None:
+        """Raise `ClusterUnfit` if another fit has taken the cluster.
+
+        The lock is a lease: a driver that is stopped for longer than that loses it without notice.
+        """
+        if self.client.get_metadata(LEADER, self._fit) != self._fit:
+            raise ClusterUnfit(
+                "another driver took the cluster over while this one was stopped; rounds are kept, "
+                "and the same command goes on"
+            )
+
+    def _warn_of_open_network(self) -> None:
+        """Say what others on the network can see."""
+        hosts = {urlsplit(address).hostname for address in self._workers()}
+        here = {"127.0.0.1", "localhost", "::1", None}
+        if len(hosts) > 1 or not hosts <= here:
+            log.warning(
+                "LightGBM's traffic between workers is neither encrypted nor authenticated%s: use "
+                "a network that you trust",
+                "" if self.client.scheduler.address.startswith("tls") else ", nor is Dask's",
+            )
 
     def require(self, n_bytes: float) -> None:
         """See `Holders`."""
@@ -116,6 +141,7 @@ class OnDask:
 
     def place(self, shard: int, settings: ShardSettings) -> None:
         """See `Holders`."""
+        self._require_lead()
         self._where.pop(shard, None)
         free = _wait_until(self._free_workers, min(GRACE, self.patience))
         if not free and self.patience > GRACE:
@@ -149,6 +175,7 @@ class OnDask:
     ) -> dict[int, T]:
         """See `Holders`."""
         if together:
+            self._require_lead()
             networks = self._networks(list(arguments))
             arguments = {k: (*more, networks[k]) for k, more in arguments.items()}
         futures = {k: self._submit(k, _call, action, *more) for k, more in arguments.items()}
@@ -167,7 +194,7 @@ class OnDask:
         machines = tuple(f"{urlsplit(self._where[k]).hostname}:{ports[k]}" for k in shards)
         if len(set(machines)) < len(shards):
             raise ShardsLost("two workers of a machine were given the same port")
-        return {k: Network(machines, rank) for rank, k in enumerate(shards)}
+        return {k: Network(machines, rank, self.patience) for rank, k in enumerate(shards)}
 
     # --- calls on workers -----------------------------------------------------------------------
 

@@ -9,9 +9,12 @@ would. What stays in memory is a byte a cell, y and f_t.
 import contextlib
 import ctypes
 import hashlib
+import os
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -75,10 +78,31 @@ class Read:
 
 @dataclass(frozen=True)
 class Network:
-    """Where the shards of a training listen, as host:port, and which of them this one is."""
+    """Where the shards of a training listen, as host:port, and which of them this one is.
+
+    patience : seconds in which the shards must have found each other.
+    """
 
     machines: tuple[str, ...]
     rank: int
+    patience: float = 300.0
+
+    @contextmanager
+    def linking(self) -> Iterator[None]:
+        """A context in which the shards connect to each other.
+
+        LightGBM waits for ever if a stranger holds its port's attention, and cannot be interrupted.
+        Then this process ends, which the driver takes for a lost worker: it begins anew on other
+        ports.
+        """
+        end = threading.Timer(self.patience, os._exit, (1,))
+        end.daemon = True
+        if len(self.machines) > 1:
+            end.start()
+        try:
+            yield
+        finally:
+            end.cancel()
 
     def parameters(self) -> dict[str, Any]:
         """LightGBM's parameters of the network."""
@@ -262,9 +286,9 @@ class Shard:
         chosen = {
             "learning_rate": s.trees.learning_rate, "boost_from_average": False, "metric": "none",
         }  # fmt: skip
-        booster = lightgbm.Booster(
-            parameters | growing(s.trees, seed) | network.parameters() | chosen, data
-        )
+        every = parameters | growing(s.trees, seed) | network.parameters() | chosen
+        with network.linking():
+            booster = lightgbm.Booster(every, data)
         try:
             for _ in range(s.trees.n_trees):
                 if booster.update():

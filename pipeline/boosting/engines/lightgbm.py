@@ -85,7 +85,8 @@ class LightgbmFitter(Fitter, FitsLogLoss):
         return with_f(feature, label, self.binned, self.engine.binning, **more)
 
     def _parameters(self, seed: int) -> dict[str, Any]:
-        return self.engine.parameters(seed) | {"learning_rate": self.settings.learning_rate}
+        chosen = self.engine.parameters(seed, len(self.X))
+        return chosen | {"learning_rate": self.settings.learning_rate}
 
 
 @dataclass(frozen=True)
@@ -119,9 +120,9 @@ class LightgbmEngine(Engine):
         """LightGBM's parameters for binning a table."""
         return binning(self.bins, self.n_threads)
 
-    def parameters(self, seed: int) -> dict[str, Any]:
+    def parameters(self, seed: int, n_rows: int) -> dict[str, Any]:
         """Return LightGBM's parameters for binning a table and growing trees."""
-        return self.binning | growing(self.settings, seed)
+        return self.binning | growing(self.settings, seed, n_rows)
 
 
 def lossless(settings: TreeSettings, n_threads: int = 1) -> LightgbmEngine:
@@ -148,8 +149,8 @@ def binning(bins: Bins, n_threads: int) -> dict[str, Any]:
     }
 
 
-def growing(settings: TreeSettings, seed: int) -> dict[str, Any]:
-    """Return LightGBM's parameters for growing trees."""
+def growing(settings: TreeSettings, seed: int, n_rows: int | None = None) -> dict[str, Any]:
+    """Return LightGBM's parameters for growing trees; of ``n_rows``, at least one is drawn."""
     chosen = {
         "objective": "regression",
         "max_depth": settings.max_depth,
@@ -162,7 +163,8 @@ def growing(settings: TreeSettings, seed: int) -> dict[str, Any]:
         "force_col_wise": True,  # row-wise sums depend on the number of threads
     }
     if settings.subsample < 1:
-        chosen |= {"bagging_fraction": settings.subsample, "bagging_freq": 1}
+        share = max(settings.subsample, 1.5 / n_rows if n_rows else 0.0)
+        chosen |= {"bagging_fraction": min(share, 1.0), "bagging_freq": 1}
     if settings.max_features < 1:
         chosen["feature_fraction_bynode"] = settings.max_features
     return chosen
