@@ -62,5 +62,14 @@ def percent(change: float, digits: int = 1) -> str:
     return signed(100 * change, digits, " %")
 
 
+def in_powers(value: float) -> str:
+    """A small or large number as ``3·10⁻⁹``, with one digit."""
+    digit, _, power = f"{value:.0e}".partition("e")
+    return f"{digit}·10{str(int(power)).translate(_RAISED)}"
+
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
 def _inlined(name: str) -> Markup:
     return Markup((TEMPLATES / name).read_text(encoding="utf-8"))  # ours, no data in it

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from pipeline.chapters.curves import CurvesChapter
 from pipeline.chapters.logloss import effects
+from pipeline.report.render import in_powers
 from pipeline.runs.store import StoredRun
 
 
@@ -33,8 +34,8 @@ class Logloss(CurvesChapter):
         unit = runs[(runs["strategy"] == "unit") & (runs["eta"] == runs["eta"].max())]
         return {
             "table": effects.shown(runs),
-            "step": f"{unit['step'].median():.1g}",
-            "factor": f"{unit['eta'].iloc[0] / unit['step'].median():,.0f}",
+            "step": in_powers(unit["step"].median()),
+            "factor": in_powers(unit["eta"].iloc[0] / unit["step"].median()),
             "falls": f"{int((unit['rises'] == 0).sum())} of {len(unit)}",
         }
 

@@ -18,7 +18,8 @@ log = logging.getLogger("pipeline")
 
 FILE = "oracle.csv"
 FULL, FEWER_ROWS, CAPACITY = "oracle", "oracle_rows", "oracle_capacity"  # the experiments
-SMOOTH = "smooth"
+SMOOTH, SMOOTH_ROWS = "smooth", "smooth_rows"
+EXPERIMENTS = (FULL, FEWER_ROWS, CAPACITY, SMOOTH, SMOOTH_ROWS)
 ERRORS = "oracle_errors"  # the figure of all experiments with trees
 TREES, ETA = "boosting.trees", "boosting.eta"  # what they vary
 FEWEST_ROUNDS = 6  # for a second half
@@ -30,7 +31,7 @@ class Oracle(Chapter):
     title = "What sets the rate of the gaps?"
     order = 75
     curated = {
-        **{f"{name}/{FILE}": f"{name}.csv" for name in (FULL, FEWER_ROWS, CAPACITY, SMOOTH)},
+        **{f"{name}/{FILE}": f"{name}.csv" for name in EXPERIMENTS},
         **{
             f"paper/figures/{name}.{kind}": f"figures/{name}.{kind}"
             for name in (FULL, ERRORS, SMOOTH)
@@ -72,9 +73,8 @@ class Oracle(Chapter):
 
     def section(self, context: Context) -> Section | None:
         titles = context.plan.titles
-        full, reduced, capacity, smooth = (
-            _read(context.results(name) / FILE, titles)
-            for name in (FULL, FEWER_ROWS, CAPACITY, SMOOTH)
+        full, reduced, capacity, smooth, smooth_rows = (
+            _read(context.results(name) / FILE, titles) for name in EXPERIMENTS
         )
         tables = [t for t in (full, reduced, capacity) if t is not None]
         if not tables or not set(STRATEGIES) <= set(context.evidence.strategies):
@@ -92,6 +92,7 @@ class Oracle(Chapter):
         papers = [t for t in (full, reduced) if t is not None]
         content = {
             "fewer": [] if reduced is None else factors.judge.judge_all(reduced),
+            "large": [] if smooth_rows is None else factors.judge.judge_all(smooth_rows),
             "table": _shown(factors.summary(pd.concat(papers)), titles) if papers else None,
         }
         judged = [
