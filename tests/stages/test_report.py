@@ -111,8 +111,8 @@ def test_page_of_a_replication_shows_every_verdict_beside_its_figure(replication
     for claim in json.loads((replication / "claims.json").read_text()):
         assert f'id="claim-{claim["id"]}"' in page
         if claim["figure"]:
-            assert f'href="#{claim["figure"]}"' in page
-            assert f'id="{claim["figure"]}"' in page
+            assert f'href="#figure-{claim["figure"]}"' in page
+            assert f'id="figure-{claim["figure"]}"' in page
     assert "a replication" in page
     assert "Figure 3 of the paper" in page
     assert "Seeds: 1 of the paper&#39;s 20." in page
