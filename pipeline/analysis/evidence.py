@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from pipeline.analysis.curves import FLOOR, SQUARE, Runs
+from pipeline.analysis.curves import Runs
 from pipeline.analysis.table1 import table_of_runs
 from pipeline.runs.plan import Plan
 from pipeline.runs.strategies import identity, labels_of
@@ -43,27 +42,6 @@ class Evidence(Runs):
         return replace(self, rounds=self.rounds.assign(**columns))
 
 
-def with_noise_floor(rounds: pd.DataFrame, sizes: pd.DataFrame, reading: str) -> pd.DataFrame:
-    """The rounds with floor and debiased square of the test MCE, also of runs stored without them.
-
-    They follow from what every run has: MSE / n and (n MCE² − MSE) / (n − 1), MCE that of leaf
-    indicators (see `pipeline.boosting.audit`).
-    """
-    keys = ["dataset", "strategy", "seed"]
-    n = rounds[keys].merge(sizes[[*keys, "n_test"]], on=keys, how="left")["n_test"].to_numpy()
-    name = "mce_test" if reading == "leaf_indicators" else "mce_test_leaf_indicators"
-    if name not in rounds:
-        return rounds
-    mse, mce = rounds["mse_test"].to_numpy(), rounds[name].to_numpy()
-    known = rounds.reindex(columns=[FLOOR, SQUARE])
-    return rounds.assign(
-        **{
-            FLOOR: known[FLOOR].fillna(pd.Series(np.sqrt(mse / n), rounds.index)),
-            SQUARE: known[SQUARE].fillna(pd.Series((n * mce**2 - mse) / (n - 1), rounds.index)),
-        }
-    )
-
-
 def collect(plan: Plan) -> Evidence:
     """Read all runs of a plan; raises `MissingRunsError` if some are not there."""
     names = labels_of(config.strategy for config in plan.configs)
@@ -79,7 +57,7 @@ def collect(plan: Plan) -> Evidence:
         [stored.rounds.assign(strategy=label) for _, label, stored in runs], ignore_index=True
     )
     return Evidence(
-        rounds=with_noise_floor(rounds, sizes, plan.config.audit.reading),
+        rounds=rounds,
         titles=plan.titles,
         sizes=sizes,
         eta=plan.config.boosting.eta,

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 from pipeline.analysis.curves import Runs
-from pipeline.analysis.evidence import collect
 from pipeline.chapters.figures import draw as figures
 from pipeline.chapters.readings import likelihood
 from pipeline.errors import UserError
@@ -38,25 +37,6 @@ def test_readings_whose_runs_are_stored_have_a_posterior(replication):
     assert len(table) == 2 * 3 * 3 * 2  # curves, tails, errors, round 0
     assert table["posterior"].sum() == pytest.approx(1, abs=0.01)
     assert table[likelihood.STATEMENTS].isin([0.3333, 0.6667]).all(axis=None)  # one seed
-
-
-@pytest.mark.exhaustive
-def test_runs_stored_without_the_noise_columns_get_them_from_what_they_have(
-    smoke, tmp_path, report_plan, few_figures
-):
-    complete = collect(report_plan(smoke.parent)).rounds
-    columns = ["mce_floor_test", "mce2_debiased_test", "mce2_se_test", "mce_p_test"]
-    shutil.copytree(smoke, tmp_path / "mini")
-    plan = report_plan(tmp_path)
-    for run_id in plan.run_ids():
-        stored = plan.store.load(run_id)
-        shutil.rmtree(plan.store.runs / run_id.folder)
-        plan.store.save(run_id, stored.rounds.drop(columns=columns), stored.record)
-    older = collect(plan).rounds
-    for name in columns[:2]:
-        np.testing.assert_allclose(older[name], complete[name], rtol=1e-9)
-    report.main(plan)
-    assert "not recorded" in (tmp_path / "mini" / "report.html").read_text()
 
 
 def test_folder_holds_tables_figures_and_page(smoke):

@@ -32,7 +32,7 @@ class Noise(Chapter):
                 "Floor": digits["floor"],
                 "Debiased": digits["debiased"],
                 "Interval": digits["low"] + " to " + digits["high"],
-                "Significant splits": share.map("{:.0%}".format, "ignore").fillna("not recorded"),
+                "Significant splits": share.map("{:.0%}".format),
             }
         )
         return Section({"strategy": evidence.looks[evidence.base].label, "table": shown})
@@ -46,7 +46,7 @@ def noise_table(evidence: Evidence) -> pd.DataFrame:
 
     At the start, at the round with the smallest debiased square, and at the end. ``low`` and
     ``high`` are mean ± 2 standard errors that respect overlapping splits, as signed roots;
-    ``significant_splits`` is the share of splits whose own p-value is below 5 %, where recorded.
+    ``significant_splits`` is the share of splits whose own p-value is below 5 %.
     """
     rows, strategy = [], evidence.base
     for dataset in evidence.datasets:
@@ -54,7 +54,8 @@ def noise_table(evidence: Evidence) -> pd.DataFrame:
         mean, error = squares.mean(axis=0), corrected_error(squares, evidence.test_share(dataset))
         best = int(mean.argmin())
         for moment, t in (("start", 0), ("best", best), ("end", evidence.n_rounds)):
-            mce, floor = (evidence.curves(dataset, strategy, c)[:, t] for c in ("mce_test", FLOOR))
+            columns = ("mce_test", FLOOR, P_VALUE)
+            mce, floor, p = (evidence.curves(dataset, strategy, c)[:, t] for c in columns)
             rows.append(
                 {
                     "dataset": evidence.titles[dataset],
@@ -65,14 +66,7 @@ def noise_table(evidence: Evidence) -> pd.DataFrame:
                     "debiased": signed_root(mean[t]),
                     "low": signed_root(mean[t] - 2 * error[t]),
                     "high": signed_root(mean[t] + 2 * error[t]),
-                    "significant_splits": _significant(evidence, dataset, strategy, t),
+                    "significant_splits": float((p < 0.05).mean()),
                 }
             )
     return pd.DataFrame(rows)
-
-
-def _significant(evidence: Evidence, dataset: str, strategy: str, t: int) -> float:
-    if P_VALUE not in evidence.rounds:
-        return np.nan
-    p = evidence.curves(dataset, strategy, P_VALUE)[:, t]
-    return float((p < 0.05).mean()) if np.isfinite(p).all() else np.nan

@@ -1,14 +1,14 @@
 """Figures of corrections."""
 
+import textwrap
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
-from pipeline.analysis.style import BLUE, GREEN, ORANGE
+from pipeline.analysis.style import BLUE, GREEN
 from pipeline.chapters.practice.effects import by_situation, overall, ranks
 from pipeline.report.render import percent
 
@@ -25,7 +25,8 @@ def draw_effects(
     grid = grid.loc[[name for name, _ in found], [s for s in situations if s in grid]]
     last = np.array([[row.change, row.worst] for _, row in found])
     table = np.column_stack([grid.to_numpy(), last])
-    heads = [*(_wrapped(situations[str(s)]) for s in grid), "all", "worst\ncell"]
+    lines = textwrap.TextWrapper(11, break_long_words=False, break_on_hyphens=False)
+    heads = [*(lines.fill(situations[str(s)]) for s in grid), "all", "worst\ncell"]
     figure = Figure(figsize=(1.6 + 0.82 * len(heads), 1.1 + 0.27 * len(grid)), layout="constrained")
     axes = figure.subplots()
     norm = TwoSlopeNorm(0.0, -CLIPPED, CLIPPED)
@@ -66,35 +67,6 @@ def draw_ranks(changed: pd.DataFrame, methods: Mapping[str, str]) -> Figure:
     axes.set(xlabel="mean rank of the mean test loss (1 is best)", xlim=(1, len(means) + 0.5))
     axes.grid(axis="y", visible=False)
     return figure
-
-
-def _draw_factor(axes: Any, levels: pd.DataFrame, colour: str) -> None:
-    values = 100 * np.expm1(levels[["effect", "low", "high"]].to_numpy(float))
-    at = np.arange(len(levels))
-    below, above = values[:, 0] - values[:, 1], values[:, 2] - values[:, 0]
-    axes.errorbar(at, values[:, 0], yerr=[below, above], color=colour, marker="o", capsize=2)
-    axes.set_xticks(at, [_level(v) for v in levels["level"]])
-    axes.set_xlim(-0.5, len(levels) - 0.5)
-    axes.axhline(0, color=ORANGE, linewidth=0.8, linestyle=":")
-
-
-def _level(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    number = float(value)  # type: ignore[arg-type]
-    return "1 %" if number == 0.01 else f"{number:g}"
-
-
-def _wrapped(title: str) -> str:
-    """A title in lines of about a dozen letters."""
-    lines = [""]
-    for word in title.split():
-        joined = f"{lines[-1]} {word}".strip()
-        if len(joined) > 11 and lines[-1]:
-            lines.append(word)
-        else:
-            lines[-1] = joined
-    return "\n".join(lines)
 
 
 def _short(change: float) -> str:
