@@ -13,12 +13,22 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pipeline.runs.compilation import compile_kernels
-from scripts.attack import clusters, downloads, many, outputs, signals, stores, tables
+from scripts.attack import (
+    clusters,
+    downloads,
+    many,
+    outputs,
+    places,
+    signals,
+    stores,
+    storms,
+    tables,
+)
 from scripts.attack.ground import Tally, undisturbed
 
 TRIES = {
     "signals": 200, "stores": 72, "tables": 60, "downloads": 20, "clusters": 20, "outputs": 22,
-    "many": 2000,
+    "many": 2000, "storms": 10, "places": 15,
 }  # fmt: skip
 
 
@@ -44,6 +54,8 @@ def main() -> int:
             "clusters": lambda n: clusters.attack(folder / "clusters", truth, n),
             "outputs": lambda n: outputs.attack(folder / "outputs", truth, n),
             "many": lambda n: many.attack(folder / "many", n),
+            "storms": lambda n: storms.attack(folder / "storms", truth, n),
+            "places": lambda n: places.attack(folder / "places", truth, n),
         }
         for kind in arguments.kinds or list(TRIES):
             started = time.monotonic()
