@@ -30,8 +30,8 @@ def logit(p: Floats) -> Floats:
 
 
 def log_losses(y: Floats, f: Floats) -> Floats:
-    """Return log(1 + e^f) − y f of each row; y holds zeros and ones."""
-    return np.logaddexp(0.0, f) - y * f
+    """Return log(1 + e^f) − y f of each row, without cancellation; y is from 0 to 1."""
+    return y * np.logaddexp(0.0, -f) + (1.0 - y) * np.logaddexp(0.0, f)
 
 
 def mean_log_loss(y: Floats, f: Floats, sample_weight: Floats | None = None) -> float:

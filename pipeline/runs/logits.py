@@ -45,14 +45,14 @@ class Logits:
         return {
             "m": float(min(curvature(before).min(), curvature(whole).min())),
             "epsilon": max(end - start, 0.0),
-            **self.multicalibration(before, after),
+            **self.multicalibration(before),
         }
 
-    def multicalibration(self, f: Floats, after: Floats) -> dict[str, float]:
-        """α of f_T over groups × ten intervals of predictions, and the bounds on it.
+    def multicalibration(self, f: Floats) -> dict[str, float]:
+        """α of f over groups × ten intervals of predictions, and Lemma A.2's bound on it.
 
-        Lemma A.2's, with the decrease of its own h̃; Proposition A.3's, with the smallest ε_T that
-        is possible (the class's best step is at least as good as h̃).
+        The bound has the decrease of the lemma's own h̃. (Proposition A.3 needs the best step of the
+        class, which is not known for trees.)
         """
         p, n = sigmoid(f), len(f)
         edges = np.quantile(p, np.linspace(0, 1, INTERVALS + 1)[1:-1])
@@ -71,11 +71,8 @@ class Logits:
         alpha, step, rows = best
         y = self.y[rows]
         decrease = (log_losses(y, f[rows]) - log_losses(y, f[rows] + step)).sum() / n
-        phi = SMOOTHNESS / 2 * np.square(after - f).mean()
-        error = max(mean_log_loss(self.y, after) - (mean_log_loss(self.y, f) - decrease), 0.0)
         scale = 2 / np.sqrt(1 - SMOOTHNESS) * np.sqrt(largest)
         return {
             "alpha": float(alpha),
             "bound_lemma": float(scale * np.sqrt(max(decrease, 0.0))),
-            "bound_proposition": float(scale * np.sqrt(phi + error)),
         }

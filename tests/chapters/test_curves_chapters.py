@@ -25,7 +25,7 @@ def test_logloss_is_judged_by_what_its_runs_recorded(tmp_path, capsys):
     reproduced(tmp_path, "experiment=logloss", "experiment.datasets=[german_class]")
     out, runs = capsys.readouterr().out, pd.read_csv(tmp_path / "mini" / "logloss.csv")
     assert len(runs) == 3 * 2 * 2
-    assert [f"L{k}" in out for k in range(1, 7)] == [True] * 6
+    assert [f"LL{k}" in out for k in range(1, 7)] == [True] * 6
     assert (runs["step"] == 2 * runs["m"]).all() or np.allclose(runs["step"], 2 * runs["m"])
     assert set(runs["title"]) == {"German Credit, class"}
     curves = pd.read_csv(tmp_path / "mini" / "logloss_curves.csv")
@@ -51,7 +51,7 @@ def test_hybrid_is_judged_by_what_its_runs_recorded(tmp_path, capsys):
 
 def step(**values):
     names = {"gap": 1.0, "loss_train": 0.5, "loss_test": 0.5, "mce_train": 0.1, "m": 0.1,
-             "epsilon": 0.0, "alpha": 0.1, "bound_lemma": 0.2, "bound_proposition": 0.2,
+             "epsilon": 0.0, "alpha": 0.1, "bound_lemma": 0.2,
              "largest_logit": 3.0, "mce2_debiased_test": 0.0, "mce_floor_test": 0.1}  # fmt: skip
     return names | values
 

@@ -30,7 +30,8 @@ class Hybrid(CurvesChapter):
         return effects.draw(curves, titles)
 
     def content(self, runs: pd.DataFrame, titles: Mapping[str, str]) -> Mapping[str, Any]:  # noqa: ARG002
-        return {"fixed": f"{runs['to_fixed_point'].median():.2f}"}
+        left = runs.groupby("title")["to_fixed_point"].median()
+        return {"fixed": f"{left.min():.2f} to {left.max():.2f}"}
 
 
 CHAPTER = Hybrid()

@@ -32,12 +32,7 @@ class Logloss(CurvesChapter):
 
     def content(self, runs: pd.DataFrame, titles: Mapping[str, str]) -> Mapping[str, Any]:  # noqa: ARG002
         unit = runs[(runs["strategy"] == "unit") & (runs["eta"] == runs["eta"].max())]
-        return {
-            "table": effects.shown(runs),
-            "step": in_powers(unit["step"].median()),
-            "factor": in_powers(unit["eta"].iloc[0] / unit["step"].median()),
-            "falls": f"{int((unit['rises'] == 0).sum())} of {len(unit)}",
-        }
+        return {"table": effects.shown(runs), "m": in_powers(unit["m"].median())}
 
 
 CHAPTER = Logloss()
