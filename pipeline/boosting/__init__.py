@@ -1,7 +1,12 @@
-"""Algorithm 1 of the paper as a library, independent of the rest of the package."""
+"""Audit and correct a model's predictions: multicalibration gradient boosting for scikit-learn.
+
+Start with `audit_predictions`, `MulticalibrationBoostingClassifier` and
+`MulticalibrationBoostingRegressor`.
+"""
 
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from . import caching  # must come before anything that imports numba
@@ -40,6 +45,10 @@ __all__ = [
     "to_onnx",
 ]
 
+if find_spec("distributed") is None:  # `from mcgb import *` works without the extra 'dask'
+    __all__.remove("DaskMulticalibrationBoostingRegressor")
+__version__ = "0.3.0"
+
 # Where public names are; a module is imported when one of its names is used.
 _MODULES = {
     "audit": "Assessment Auditor multicalibration_error",
@@ -63,4 +72,14 @@ def __getattr__(name: str) -> Any:
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     _announce_compilation()
-    return getattr(import_module(f"{__name__}.{module}"), name)
+    try:
+        return getattr(import_module(f"{__name__}.{module}"), name)
+    except ModuleNotFoundError as error:
+        if module.startswith("distributed"):
+            raise ImportError(f"{name} needs Dask: pip install 'mcgb[dask]'") from error
+        raise
+
+
+def __dir__() -> list[str]:
+    """List the public names, for completion."""
+    return [*__all__, "__version__"]

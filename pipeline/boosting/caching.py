@@ -24,11 +24,11 @@ ENTRY: dict[str, Any] = {"cache": True, "nogil": True}
 INNER: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 # What is said when a module is compiled, with the seconds that it took on a machine of 2024.
 PARTS = {
-    "audit": "the audit (once, about 4 seconds)",
-    "segments": "the audit (once, about 4 seconds)",
-    "bias_tests": "the audit (once, about 4 seconds)",
-    "nodes": "prediction (once, about a second)",
-    "exact": "the exact engine (once, about 15 seconds)",
+    "audit": "the audit (once, some 5 seconds)",
+    "segments": "the audit (once, some 5 seconds)",
+    "bias_tests": "the audit (once, some 5 seconds)",
+    "nodes": "prediction (once, a second)",
+    "exact": "the exact engine (once, some 15 seconds)",
 }
 
 

@@ -77,7 +77,7 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
     stack : bool, default=True
         Whether two further kinds of trees take part: a new model, which starts from a constant and
         is not given f, and trees of depth 2. The shares of all three are those that are best on
-        rows held out. It takes three to four times as long. Needs ``scoring="loss"``.
+        rows held out. It takes three to six times as long. Needs ``scoring="loss"``.
     cv : int or splitter, default=5
         The folds; a splitter must hold out every row once.
     scoring : "loss", "mce", str or scorer, default="loss"
@@ -160,7 +160,7 @@ class MulticalibrationBoostingClassifier(ClassifierMixin, MulticalibrationBoosti
         if len(self.classes_) == 2:
             return super()._fit(initial, rows, honest, seed)
         fitted = initial.fit(rows)
-        self.init_, found = fitted.predictor, []
+        self.init_, self.gain_, found = fitted.predictor, None, []
         for k, label in enumerate(self.classes_):
             one = type(self)(**(self.get_params(deep=False) | {"init": None, "init_cv": None}))
             held_out: dict[str, Any] = {"groups": rows.groups}

@@ -96,7 +96,10 @@ class MulticalibrationDisplay:
         if hasattr(estimator, "predict_proba"):
             prediction = np.asarray(estimator.predict_proba(X))
             if prediction.shape[1] != 2:
-                raise ValueError(f"estimator: has {prediction.shape[1]} classes instead of two")
+                raise ValueError(
+                    f"estimator: has {prediction.shape[1]} classes instead of two; of one of them, "
+                    "use from_predictions(X, y == label, probability)"
+                )
             y = np.asarray(y) == estimator.classes_[1]
             return cls.from_predictions(X, y, prediction[:, 1], **options)
         return cls.from_predictions(X, y, estimator.predict(X), **options)
@@ -140,6 +143,12 @@ class MulticalibrationDisplay:
             The audited predictions.
         """
         named = prediction if isinstance(prediction, Mapping) else {"prediction": prediction}
+        for f in named.values():
+            if np.ndim(f) == 2 and np.shape(f)[1] > 2:
+                raise ValueError(
+                    f"prediction: has {np.shape(f)[1]} columns; pass y == label and the "
+                    "probability of that label"
+                )
         common = (sample_weight, groups, random_state)
         options = {"n_segments": n_segments, "clusters": clusters}
         results = {
@@ -239,8 +248,8 @@ class RoundsDisplay:
     curves : mapping of name to ndarray
         What f_0, f_1, … have, divided by what f_0 has.
     kept : tuple of (int, float, float, float)
-        The number of rounds that are kept, and the loss with the whole correction, relative to
-        f_0's, with the ends of its 95 % interval.
+        The best round of the first curve, and the loss with the whole correction (of all parts of a
+        stack), relative to f_0's, with the ends of its 95 % interval.
     share : float
         The share of the correction that is kept.
 
@@ -306,7 +315,8 @@ class RoundsDisplay:
                 "scoring='loss' (of more than two classes, pass one of its corrections_)"
             )
         losses = -estimator.validation_scores_
-        curves = {"loss, rows held out in folds": losses / losses[0]}
+        first = "loss of the first part" if estimator.stack else "loss"
+        curves = {f"{first}, rows held out in folds": losses / losses[0]}
         if X is not None:
             stages = list(estimator._staged_scores(X, initial_prediction, None))
             target = estimator._target(np.asarray(y), reset=False)
@@ -321,7 +331,7 @@ class RoundsDisplay:
             curves["multicalibration error, the rows given"] = np.array(error) / error[0]
         after = (losses[0] - found.mean) / losses[0]
         width = 1.96 * found.error / losses[0]
-        kept = (estimator.best_round_, after, after - width, after + width)
+        kept = (int(np.argmin(losses)), after, after - width, after + width)
         return cls(curves=curves, kept=kept, share=found.share).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -341,7 +351,7 @@ class RoundsDisplay:
         for colour, (name, curve) in zip(COLOURS, self.curves_.items(), strict=False):
             self.ax_.plot(np.arange(len(curve)), curve, color=colour, marker=".", label=name)
         best, after, low, high = self.kept_
-        label = f"whole correction, 95 % interval; {self.share_:.0%} of it is kept"
+        label = f"with all parts, ± 1.96 standard errors; {100 * self.share_:.0f} % is kept"
         self.ax_.errorbar(
             best, after, [[after - low], [high - after]], color=COLOURS[-1], fmt="D", markersize=4,
             capsize=3, label=label,

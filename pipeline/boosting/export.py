@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from .arrays import Floats
 from .encoding import CategoryCode, LevelCode, NumberCode
@@ -56,6 +57,7 @@ def to_onnx(model: Any) -> Any:
     >>> [value.name for value in to_onnx(model).graph.input]
     ['X']
     """
+    check_is_fitted(model)
     graph = _Graph()
     columns = _columns(graph, model)
     classes = getattr(model, "classes_", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -56,8 +57,10 @@ class AuditResult(Assessment):
         The sums over the leaves of the trees.
     segments : DataFrame
         The worst segments found, ranked: rule, rows, prediction, outcome, bias, low, high,
-        p_value. All numbers come from the half of the rows that the segment was not searched on;
-        p-values are adjusted for all segments tested, 95 % intervals are of each on its own.
+        p_value. All numbers come from a half of the rows that the segment was not searched on;
+        95 % intervals are of each on its own. The p-value is adjusted for all segments tested and
+        is the smallest of up to four tests of (nearly) the same segment on other halves, so it may
+        differ from what the interval of the one half shown suggests.
     groups : DataFrame
         The same for the named groups and their intersections, on all rows; p-values are adjusted
         for all groups tested (Holm).
@@ -81,15 +84,19 @@ class AuditResult(Assessment):
         lines = [
             f"{self.n} rows: multicalibration error {self.mce:.4g}; a perfect model would show "
             f"{self.floor:.4g}",
-            f"without that floor {self.debiased:.4g}; p-value of no miscalibration "
-            f"{self.p_value:.3g} (one test of all rows)",
+            f"without that floor {self.debiased:.4g} (the root of the difference of squares); "
+            f"p-value {self.p_value:.3g} if there were no miscalibration (one test of all rows)",
         ]
         if self.classes:
             lines.insert(0, "The most probable class (top label):")
         adjusted = "p-values adjusted for all of them, 95 % intervals of each on its own"
-        for title, table in (("segments", self.segments), ("groups", self.groups)):
+        halves = f"found on one half of the rows, measured on another; {adjusted}"
+        for title, table in (
+            (f"segments ({halves}):", self.segments),
+            (f"groups (all rows; {adjusted}):", self.groups),
+        ):
             if len(table):
-                lines += ["", f"{title} ({adjusted}):", shown(table).to_string(index=False)]
+                lines += ["", title, shown(table).to_string(index=False)]
         if self.classes:
             table = self.class_table().map("{:.3g}".format)
             lines += ["", "each class (p-values of one test each):", table.to_string()]
@@ -196,6 +203,12 @@ def audit_predictions(
     named = groups_of(groups, columns, n)
     if (weight < 0).any() or (weight > 0).sum() < 2:
         raise ValueError("sample_weight: must not be negative, and positive for two rows at least")
+    if set(np.unique(outcome)) <= {0.0, 1.0} and not is_binary(outcome, predicted):
+        warnings.warn(
+            "prediction: lies outside of [0, 1] while y holds 0 and 1; probabilities are expected, "
+            "not logits or percent",
+            stacklevel=2,
+        )
     rows = PredictedRows(
         y=outcome,
         f=predicted,

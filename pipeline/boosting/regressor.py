@@ -71,7 +71,7 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
     stack : bool, default=True
         Whether two further kinds of trees take part: a new model, which starts from a constant and
         is not given f, and trees of depth 2. The shares of all three are those that are best on
-        rows held out. It takes three to four times as long. Needs ``scoring="loss"``.
+        rows held out. It takes three to six times as long. Needs ``scoring="loss"``.
     cv : int or splitter, default=5
         The folds; a splitter must hold out every row once.
     scoring : "loss", "mce", str or scorer, default="loss"

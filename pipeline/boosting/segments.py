@@ -175,8 +175,10 @@ def measure(rule: str, rows: PredictedRows, inside: Ints, moments: Moments) -> d
     some = rows.take(inside)
     outcome, prediction = some.mean(some.y), some.mean(some.f)
     test = bias_test(some, moments)
-    values = [rule, len(inside), prediction, outcome, outcome - prediction]
-    return dict(zip(COLUMNS, [*values, test.low, test.high, test.p_value], strict=True))
+    bias = outcome - prediction
+    low, high = min(test.low, bias), max(test.high, bias)  # they may meet, but for rounding
+    values = [rule, len(inside), prediction, outcome, bias, low, high, test.p_value]
+    return dict(zip(COLUMNS, values, strict=True))
 
 
 def holm(table: pd.DataFrame) -> pd.DataFrame:

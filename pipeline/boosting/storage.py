@@ -70,6 +70,8 @@ def save(model: Any, path: str | Path) -> None:
     arrays: dict[str, Any] = {}
     about = {"format": "mcgb", "version": VERSION, **_about(model, "", arrays)}
     text = np.frombuffer(json.dumps(about).encode(), np.uint8)
+    if not Path(path).parent.is_dir():
+        raise FileNotFoundError(f"{Path(path).parent}: there is no such folder")
     # Whole or not at all: a process that is ended meanwhile leaves an earlier file as it was.
     scratch = Path(path).with_name(f".{Path(path).name}-{os.getpid()}")
     try:
@@ -117,7 +119,7 @@ def restore(path: str | Path, kinds: Sequence[type], init: Any = None) -> Any:
     except OSError:
         raise
     except Exception as error:  # numpy, zip and JSON have a dozen for files that they do not know
-        raise ValueError(f"{path}: is no model of this library, or damaged ({error})") from None
+        raise ValueError(f"{path}: is no model of this library, or damaged") from error
     if about["version"] > VERSION:
         raise ValueError(
             f"{path}: was written by a newer version (format {about['version']}; this one reads "

@@ -70,7 +70,7 @@ mcgb.multicalibration_error(np.arange(50.0)[:, None], np.ones(50), np.ones(50))
         ).stderr
         for _ in range(2)
     )  # fmt: skip
-    assert first == "mcgb: compiling the audit (once, about 4 seconds) ...\n"
+    assert first == "mcgb: compiling the audit (once, some 5 seconds) ...\n"
     assert second == ""
 
 

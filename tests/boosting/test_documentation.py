@@ -1,11 +1,15 @@
 """Docstrings of everything public, by numpydoc's rules."""
 
 import inspect
+import subprocess
+import sys
+from importlib.metadata import version
 
 import pytest
 from numpydoc.validate import validate
 
 import pipeline.boosting as library
+from pipeline.paths import ROOT
 
 # Matters of layout (GL), optional sections (SA, EX, ES), and one line that need not be one (SS06).
 NOT_ASKED = {"GL01", "GL02", "GL03", "SA01", "EX01", "ES01", "SS06"}
@@ -58,3 +62,30 @@ def test_both_estimators_describe_all_parameters_themselves():
     for estimator in both:
         for name in inspect.signature(estimator).parameters:
             assert f"\n{name} : " in inspect.getdoc(estimator)
+
+
+def test_public_names_are_offered_for_completion():
+    assert set(library.__all__) <= set(dir(library))
+    assert library.__version__ == version("mcgb")
+
+
+def test_missing_extra_is_named(monkeypatch):
+    monkeypatch.setattr(library, "import_module", _no_module)
+    with pytest.raises(ImportError, match=r"needs Dask: pip install 'mcgb\[dask\]'"):
+        library.__getattr__("DaskMulticalibrationBoostingRegressor")
+    with pytest.raises(ModuleNotFoundError):
+        library.__getattr__("Unit")
+
+
+def _no_module(name):
+    raise ModuleNotFoundError(name)
+
+
+def test_reference_shows_what_classes_have_from_their_base(tmp_path):
+    code = "import sys; from pathlib import Path; from scripts.docs import write_docs; "
+    code += "write_docs(Path(sys.argv[1]))"
+    subprocess.run([sys.executable, "-c", code, tmp_path], cwd=ROOT, check=True, timeout=120)
+    page = (tmp_path / "mcgb.html").read_text()
+    for name in ("fit", "save", "score", "predict"):
+        assert f'id="MulticalibrationBoostingRegressor.{name}"' in page
+    assert "set_fit_request" not in page

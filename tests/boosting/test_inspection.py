@@ -259,9 +259,10 @@ def test_rounds_are_plotted_with_what_was_kept(three_classes):
     assert loss[-1] == pytest.approx(after / before)
     assert mce[-1] < 0.5
     best, middle, low, high = display.kept_
-    assert best == model.best_round_
+    assert best == np.argmin(folds)
     assert low < middle < high < 1
-    assert f"{model.gain_.share:.0%}" in display.ax_.get_legend_handles_labels()[1][-1]
+    kept = f"{100 * model.gain_.share:.0f} % is kept"
+    assert kept in display.ax_.get_legend_handles_labels()[1][-1]
 
 
 def test_rounds_that_were_not_judged_by_the_loss_cannot_be_plotted():
@@ -271,3 +272,26 @@ def test_rounds_that_were_not_judged_by_the_loss_cannot_be_plotted():
     )
     with pytest.raises(ValueError, match="no held-out losses"):
         RoundsDisplay.from_estimator(model.fit(X, X[:, 0]))
+
+
+def test_display_of_confident_predictions_has_no_negative_bars():
+    random = np.random.default_rng(0)
+    p = np.where(random.random(300) < 0.5, 1e-9, 1 - 1e-9)
+    y = (p > 0.5).astype(int)  # every bin's outcome is 0 or 1
+    display = MulticalibrationDisplay.from_predictions(random.normal(size=(300, 2)), y, p)
+    for curve in display.curves_.values():
+        assert (curve["low"] <= curve["bias"]).all()
+        assert (curve["bias"] <= curve["high"]).all()
+    display.plot_segments()
+
+
+def test_display_refuses_many_classes_before_it_audits(three_classes):
+    X, y, proba = three_classes
+    with pytest.raises(ValueError, match="has 3 columns; pass y == label"):
+        MulticalibrationDisplay.from_predictions(X, y, proba)
+
+
+def test_logits_instead_of_probabilities_are_warned_of(three_classes):
+    X, y, _ = three_classes
+    with pytest.warns(UserWarning, match="probabilities are expected"):
+        audit_predictions(X, y == "a", np.full(len(y), 3.0), n_segments=1)
