@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -43,6 +43,11 @@ class Cluster:
         self.scheduler = self._start(
             "scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"
         )
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:  # a busy machine starts it slowly
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            time.sleep(0.1)
         self.workers = [self.add() for _ in range(workers)]
 
     def add(self) -> subprocess.Popen[bytes]:
