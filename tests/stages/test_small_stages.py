@@ -69,7 +69,7 @@ def test_two_models_are_set_side_by_side_with_named_groups(report_plan, scores, 
     audit.main(file_plan(report_plan, scores, tmp_path, *lines))
     old, new = capsys.readouterr().out.split("new: ")
     assert "region = N" in old
-    p_values = [float(part.split("miscalibration ")[1].split()[0]) for part in (old, new)]
+    p_values = [float(part.split("p-value ")[1].split()[0]) for part in (old, new)]
     assert p_values[0] == 0.001
     assert p_values[1] > 0.05
 

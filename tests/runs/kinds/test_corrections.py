@@ -259,7 +259,7 @@ def test_what_does_not_go_together_is_refused(overrides, message):
         (["experiment=paper", "experiment.methods=[ours]"], "kind rounds has datasets, strategies"),
         ([*SMALL, "stage=figures"], "stage=figures: is not for corrections"),
         (["experiment.kind=guesses"], "must be one of corrections, parts, rounds"),
-        (["method.kind=magic"], "method.kind=magic: must be one of nothing, linear"),
+        (["method.kind=magic"], "method.kind=magic: must be one of algorithm, feedback"),
     ],
 )
 def test_grids_that_do_not_fit_their_kind_are_refused(overrides, message, tmp_path):
