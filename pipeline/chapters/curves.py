@@ -45,7 +45,7 @@ class CurvesChapter(Chapter):
         """The figure."""
         raise NotImplementedError
 
-    def content(self, runs: pd.DataFrame, titles: Mapping[str, str]) -> Mapping[str, Any]:
+    def content(self, runs: pd.DataFrame) -> Mapping[str, Any]:
         """What the template shows besides judgements and figure."""
         raise NotImplementedError
 
@@ -87,4 +87,4 @@ class CurvesChapter(Chapter):
         titles = dict(zip(runs["dataset"], runs["title"], strict=True))
         place, printed = context.folder / "figures", plain(titles)
         figure = self.draw(lambda: self.drawing(curves, printed), place, self.name)
-        return Section(self.content(runs, titles), self.judges.judge_all(runs), [figure])
+        return Section(self.content(runs), self.judges.judge_all(runs), [figure])

@@ -29,7 +29,7 @@ class Hybrid(CurvesChapter):
     def drawing(self, curves: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
         return effects.draw(curves, titles)
 
-    def content(self, runs: pd.DataFrame, titles: Mapping[str, str]) -> Mapping[str, Any]:  # noqa: ARG002
+    def content(self, runs: pd.DataFrame) -> Mapping[str, Any]:
         left = runs.groupby("title")["to_fixed_point"].median()
         return {"fixed": f"{left.min():.2f} to {left.max():.2f}"}
 

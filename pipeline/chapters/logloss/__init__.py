@@ -30,7 +30,7 @@ class Logloss(CurvesChapter):
     def drawing(self, curves: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
         return effects.draw(curves, titles)
 
-    def content(self, runs: pd.DataFrame, titles: Mapping[str, str]) -> Mapping[str, Any]:  # noqa: ARG002
+    def content(self, runs: pd.DataFrame) -> Mapping[str, Any]:
         unit = runs[(runs["strategy"] == "unit") & (runs["eta"] == runs["eta"].max())]
         return {"table": effects.shown(runs), "m": in_powers(unit["m"].median())}
 
