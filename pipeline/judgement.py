@@ -7,7 +7,6 @@ they are registered.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, TypeVar
@@ -55,11 +54,13 @@ class Measured:
 class Ruling:
     """What a rule finds.
 
-    measured : the measured values.  rule : the rule in words, made from its own thresholds.
-    explanation : where the statement fails, or nothing.  details : what else a page shows.
+    measured : the measured values.  brief : the same in a line, where they are a table.
+    rule : the rule in words, made from its own thresholds.  explanation : where the statement
+    fails, or nothing.  details : what else a page shows.
     """
 
     measured: str | Measured
+    brief: str = ""
     rule: str
     verdict: str
     explanation: str = ""
@@ -151,8 +152,13 @@ def grade(parts: Iterable[bool]) -> str:
     return "holds" if all(found) else "partly" if any(found) else "does not hold"
 
 
+def by_verdict(judgements: Iterable[Judgement]) -> dict[str, list[Judgement]]:
+    """The statements of each verdict, in the order of `TONES`."""
+    judged = list(judgements)
+    found = {verdict: [j for j in judged if j.verdict == verdict] for verdict in TONES}
+    return {verdict: some for verdict, some in found.items() if some}
+
+
 def tally(judgements: Iterable[Judgement]) -> str:
     """How many statements have each verdict: ``12 replicated, 8 partly, 1 not replicated``."""
-    counts = Counter(j.verdict for j in judgements)
-    words = [v for v in TONES if v in counts]
-    return ", ".join(f"{counts[v]} {v}" for v in words)
+    return ", ".join(f"{len(some)} {verdict}" for verdict, some in by_verdict(judgements).items())

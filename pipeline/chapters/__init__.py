@@ -8,7 +8,7 @@ figures, ``captions.yaml``. A new one is a new folder, and an experiment that na
 import pkgutil
 from importlib import import_module
 
-from pipeline.chapters.base import Chapter
+from pipeline.chapters.base import PARTS, Chapter
 from pipeline.errors import ConfigError
 
 
@@ -16,7 +16,8 @@ def chapters() -> list[Chapter]:
     """All chapters, in the order of the page."""
     names = [module.name for module in pkgutil.iter_modules(__path__) if module.ispkg]
     found = [getattr(import_module(f"{__name__}.{name}"), "CHAPTER", None) for name in names]
-    return sorted((c for c in found if c is not None), key=lambda c: c.order)
+    known = (c for c in found if c is not None)
+    return sorted(known, key=lambda c: (PARTS.index(c.part), c.order))
 
 
 def chapter_named(name: str) -> Chapter:

@@ -19,10 +19,21 @@ from pipeline.analysis.evidence import Evidence
 from pipeline.analysis.scope import Scope
 from pipeline.analysis.style import save, styled
 from pipeline.judgement import Judgement
+from pipeline.paths import REFERENCE
 from pipeline.report.render import CHAPTERS
 from pipeline.runs.plan import Plan
 
 SHOWN = 0.46  # of the pixels of a figure: five datasets fill the page
+# The reader's questions, in the order in which the page answers them.
+PARTS = (
+    "Did it replicate?",
+    "What do the figures measure?",
+    "Does feeding predictions back help?",
+    "Should I use it, and how?",
+    "Is the theory right?",
+    "How was the paper read?",
+    "Data and provenance",
+)
 
 
 @dataclass(frozen=True)
@@ -37,9 +48,10 @@ class Context:
     scope: Scope
     folder: Path
 
-    def results(self, experiment: str) -> Path:
-        """The folder of another experiment of the same output folder."""
-        return self.plan.store.root.parent / experiment
+    @property
+    def outputs(self) -> Path:
+        """The folder in which experiments have theirs."""
+        return self.plan.store.root.parent
 
 
 @dataclass(frozen=True)
@@ -47,23 +59,27 @@ class Section:
     """A chapter of one page.
 
     content : what its template calls ``chapter``.  judgements : what it judges.  figures : the
-    pictures of what it draws.  title : its heading, if it is not the chapter's.
+    pictures of what it draws.  title : its heading, if it is not the chapter's.  facts : numbers as
+    sentences quote them, in the chapter's ``headline.html`` (the first screen) and in the article.
     """
 
     content: Mapping[str, Any] = field(default_factory=dict)
     judgements: Sequence[Judgement] = ()
     figures: Sequence[Mapping[str, Any]] = ()
     title: str | None = None
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 class Chapter(ABC):
     """A chapter.
 
-    title : its heading.  order : its place on the page.  curated : files that belong to the
-    committed reference, relative to the output folder, and what they are called there.
+    title : its heading.  part : the one of `PARTS` that it belongs to.  order : its place on the
+    page.  curated : files that belong to the committed reference, relative to the output folder,
+    and what they are called there.
     """
 
     title: ClassVar[str]
+    part: ClassVar[str]
     order: ClassVar[int]
     curated: ClassVar[Mapping[str, str]] = {}
 
@@ -83,6 +99,21 @@ class Chapter(ABC):
     def section(self, context: Context) -> Section | None:
         """The chapter on a page; None where there is nothing to show."""
 
+    def result(self, context: Context, name: str) -> Path:
+        """A curated file of another experiment, such as ``practice/practice.parquet``.
+
+        A replication takes the one of the committed reference if the experiment was not run here.
+        """
+        own = context.outputs / name
+        lent = REFERENCE / self.curated[name]
+        return lent if context.scope.is_replication and not own.exists() else own
+
+    def lent(self, context: Context) -> list[str]:
+        """The experiments whose results come from the committed reference."""
+        files = [name for name in self.curated if not name.startswith("paper/")]
+        lent = (name for name in files if self.result(context, name).is_relative_to(REFERENCE))
+        return sorted({name.partition("/")[0] for name in lent})
+
     def picture(
         self, drawn: Path, *, again: str = "", linked: bool = False, **values: Any
     ) -> dict[str, Any]:
@@ -100,9 +131,11 @@ class Chapter(ABC):
             width = round(image.width * SHOWN)
         return {
             "name": name,
+            "alt": words["title"],
             "png": base64.b64encode(drawn.read_bytes()).decode(),
             "width": width,  # the most pixels it is shown with, so that letters keep their size
             "wide": True,  # whether it needs the page's whole width
+            "key": False,  # whether it is shown first
             "paper": None,  # which figure of the paper it is, if one
             "links": [(what, f"{folder}/{name}.{kind}") for what, kind in kinds.items()],
             "again": again,

@@ -79,8 +79,8 @@ class CurvesChapter(Chapter):
         return f"{scorecard(judged)}\ntables: {folder}"
 
     def section(self, context: Context) -> Section | None:
-        folder = context.results(self.name)
-        files = [folder / f"{self.name}{end}.csv" for end in ("", "_curves")]
+        names = [f"{self.name}/{self.name}{end}.csv" for end in ("", "_curves")]
+        files = [self.result(context, name) for name in names]
         if not context.scope.is_replication or not all(file.is_file() for file in files):
             return None
         runs, curves = map(pd.read_csv, files)

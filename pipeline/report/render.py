@@ -1,14 +1,15 @@
 """Templates as pages that need no network: style and script are inlined."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from pipeline.analysis.style import GREEN, RED, YELLOW
-from pipeline.judgement import tally
+from pipeline.judgement import by_verdict, tally
 
 TEMPLATES = Path(__file__).parent / "templates"
 CHAPTERS = Path(__file__).parent.parent / "chapters"
@@ -31,7 +32,6 @@ def render(name: str, **context: Any) -> str:
             colours=COLOURS,
             css=_inlined("style.css"),
             js=_inlined("script.js"),
-            charts_js=_inlined("charts.js"),
         )
     )
 
@@ -46,8 +46,19 @@ def environment(*, autoescape: bool) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=not autoescape,
     )
-    made.globals["tally"] = tally
+    made.globals |= {"tally": tally, "by_verdict": by_verdict}
+    made.filters["formulas"] = formulas
     return made
+
+
+def formulas(text: object) -> Markup:
+    """Text in which ``f_t`` and ``gap_{t+1}`` have their subscripts, and 5 % stays in one line."""
+    whole = re.sub(r"(?<=\d) (?=%)", "\N{NO-BREAK SPACE}", escape(text))
+    return Markup(_SUBSCRIPT.sub(lambda m: f"{m[1]}<sub>{m[2].strip('{}')}</sub>", whole))
+
+
+# One letter, or gap, with one sign or a group below it; no part of a longer name or path.
+_SUBSCRIPT = re.compile(r"(?<![\w/.])(gap|[^\W\d_])_(\{[^{}]*\}|\w)(?!\w)")
 
 
 def signed(value: float, digits: int = 1, unit: str = "") -> str:
@@ -57,9 +68,22 @@ def signed(value: float, digits: int = 1, unit: str = "") -> str:
     return (zero if text[1:] == zero else text.replace("-", "−")) + unit
 
 
+def listed(names: Iterable[str]) -> str:
+    """``A``, ``A and B``, ``A, B and C``."""
+    *first, last = [*names] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def percent(change: float, digits: int = 1) -> str:
     """A relative change as ``−3.2 %``."""
     return signed(100 * change, digits, " %")
+
+
+def changed(change: float) -> str:
+    """A relative change in words: ``−3 %``, from a doubling on ``3.1 times as large``."""
+    if change >= 1:
+        return f"{1 + change:.1f} times as large"
+    return percent(change, 0 if abs(change) >= 0.095 else 1)
 
 
 def in_powers(value: float) -> str:

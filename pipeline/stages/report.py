@@ -1,8 +1,9 @@
 """``stage=report``: tables, verdicts, figures and the page, from stored runs."""
 
-import time
+import json
 from collections.abc import Sequence
 from functools import partial
+from itertools import groupby
 
 from pipeline import files
 from pipeline.analysis import portable
@@ -10,11 +11,10 @@ from pipeline.analysis.evidence import collect
 from pipeline.analysis.scope import scope_of
 from pipeline.analysis.summaries import summary_table
 from pipeline.chapters import chapter_named, chapters
-from pipeline.chapters.base import Chapter, Context, Section
+from pipeline.chapters.base import PARTS, Chapter, Context, Section
 from pipeline.errors import ConfigError
 from pipeline.judgement import Judgement
 from pipeline.processes import forked
-from pipeline.report.charts import bokeh
 from pipeline.report.place import command_of, report_folder, write_settings
 from pipeline.report.render import render
 from pipeline.report.scorecards import of_summary, scorecard
@@ -22,10 +22,11 @@ from pipeline.runs.plan import Plan
 from pipeline.runs.store import clear_errors
 
 FEWEST_ROUNDS = 6  # for a line through the second half
+FACTS = "facts.json"  # numbers and verdicts that sentences quote, by chapter
 
 
-def main(plan: Plan, started: float | None = None) -> None:
-    """Write the report, or an experiment's chapters; ``started`` is when the session began."""
+def main(plan: Plan) -> None:
+    """Write the report, or an experiment's chapters."""
     require_reportable(plan)
     names = plan.config.experiment.chapters
     with clear_errors(plan.store.root):
@@ -33,7 +34,7 @@ def main(plan: Plan, started: float | None = None) -> None:
             print(chapter_named(name).measure(plan))
             print("stage=report of experiment=paper shows it")
         if not names:
-            _publish(plan, started)
+            _publish(plan)
 
 
 def require_reportable(plan: Plan) -> None:
@@ -59,7 +60,7 @@ def require_reportable(plan: Plan) -> None:
         )
 
 
-def _publish(plan: Plan, started: float | None) -> None:
+def _publish(plan: Plan) -> None:
     context = Context(plan, collect(plan), scope_of(plan), report_folder(plan))
     folder, scope = context.folder, context.scope
     with files.replacing(folder / portable.FILE) as scratch:
@@ -68,9 +69,11 @@ def _publish(plan: Plan, started: float | None) -> None:
     made = forked([partial(chapter.section, context) for chapter in known])
     sections = [(c, section) for c, section in zip(known, made, strict=True) if section is not None]
     write_settings(plan, folder)
-    wall = None if started is None else time.monotonic() - started
     judged = [j for _, section in sections for j in section.judgements]
-    files.write_text(folder / "report.html", _page(context, sections, judged, wall))
+    facts = {c.name: dict(section.facts) for c, section in sections}
+    facts["verdicts"] = {j.id: j.verdict for j in judged}
+    files.write_text(folder / FACTS, json.dumps(facts, indent=1, ensure_ascii=False))
+    files.write_text(folder / "report.html", _page(context, sections, judged))
     print(scorecard(judged) if judged else of_summary(summary_table(context.evidence)))
     for line in scope.banner:
         print(line)
@@ -81,28 +84,30 @@ def _page(
     context: Context,
     sections: Sequence[tuple[Chapter, Section]],
     judged: Sequence[Judgement],
-    wall: float | None,
 ) -> str:
     plan, scope, records = context.plan, context.scope, context.evidence.records
     claims_of: dict[str | None, list[str]] = {}  # by the figure that shows them
     for judgement in judged:
         claims_of.setdefault(judgement.figure, []).append(judgement.id)
+    key = [picture for _, section in sections for picture in section.figures if picture["key"]]
     page = {
         "title": scope.title,
+        "claims": [j for c, section in sections if c.part == PARTS[0] for j in section.judgements],
+        "key": key[0] if key else None,
         "banner": scope.banner,
         "n_runs": len(records),
         "boosting": records[0]["config"]["boosting"],
         "computing": _clock(sum(r["duration_seconds"] for r in records)),
-        "wall": "" if wall is None else _clock(wall),
         "again": _again(plan),
     }
     return render(
         "page.html",
         page=page,
         sections=sections,
+        parts=[(part, list(some)) for part, some in groupby(sections, lambda pair: pair[0].part)],
         replication=scope.is_replication,
         claims_of=claims_of,
-        bokeh=bokeh(),
+        context=context,
     )
 
 

@@ -11,6 +11,6 @@ def main(plan: Plan) -> None:
     started = time.monotonic()
     report.require_reportable(plan)
     run.main(plan)
-    report.main(plan, started)
+    report.main(plan)
     minutes, seconds = divmod(round(time.monotonic() - started), 60)
     print(f"elapsed: {minutes} min {seconds} s")

@@ -63,6 +63,7 @@ class Study:
         "gbdt": "gbdt_rounds.csv",
     }
     FINDINGS: ClassVar[str] = "findings.json"
+    FILES: ClassVar[Sequence[str]] = (FINDINGS, *TABLES.values())
 
     def write(self, folder: Path) -> None:
         """Keep it in ``folder``, in the place of an earlier one."""
@@ -74,9 +75,8 @@ class Study:
     @classmethod
     def read(cls, folder: Path) -> Study | None:
         """What `write` kept; None if there is nothing, or something incomplete."""
-        needed = [cls.FINDINGS, *cls.TABLES.values()]
-        missing = [file for file in needed if not (folder / file).exists()]
-        if len(missing) == len(needed):
+        missing = [file for file in cls.FILES if not (folder / file).exists()]
+        if len(missing) == len(cls.FILES):
             return None
         try:
             if missing:

@@ -57,7 +57,7 @@ def test_verdict_follows_from_the_factors(a, b, verdict):
                ("b", 0.5, 10): b[0], ("b", 0.5, 1000): b[1]}  # fmt: skip
     (judged,) = oracle.judge.judge_all(runs(factors))
     assert judged.verdict == verdict
-    assert ("b at η = 0.5" in judged.measured) == (abs(b[1] - 0.5) > oracle.TOLERANCE)
+    assert ("B at η = 0.5" in judged.measured) == (abs(b[1] - 0.5) > oracle.TOLERANCE)
 
 
 def test_summary_compares_with_the_initial_forest():

@@ -8,6 +8,7 @@ import pytest
 from pipeline.chapters.practice import CHANGES_FILE, CHAPTER
 from pipeline.chapters.practice import table as tables
 from pipeline.config.compose import load
+from pipeline.paths import REFERENCE
 from pipeline.report.render import render
 from pipeline.runs.plan import make_plan
 from pipeline.stages import reproduce, run
@@ -23,7 +24,7 @@ def section_of(results, folder):
     page = SimpleNamespace(
         scope=SimpleNamespace(is_replication=True),
         folder=folder,
-        results=lambda name: results / name,
+        outputs=results,
     )
     return CHAPTER.section(page)
 
@@ -142,8 +143,14 @@ def test_a_table_without_a_model_as_it_is_has_no_chapter(tmp_path, practice_runs
     assert "without method=nothing" in caplog.text
 
 
-def test_without_its_tables_there_is_no_chapter(tmp_path, caplog):
-    assert section_of(tmp_path, tmp_path) is None
+def test_an_experiment_that_was_not_run_is_lent_by_the_reference_and_a_damaged_one_is_not(
+    tmp_path, caplog
+):
+    page = SimpleNamespace(scope=SimpleNamespace(is_replication=True), outputs=tmp_path)
+    assert CHAPTER.result(page, "practice/practice.parquet") == REFERENCE / "practice.parquet"
+    assert "practice" in CHAPTER.lent(page)
+    page.scope.is_replication = False
+    assert CHAPTER.lent(page) == []
     (tmp_path / "practice").mkdir()
     (tmp_path / "practice" / tables.FILE).write_text("no parquet")
     assert section_of(tmp_path, tmp_path) is None

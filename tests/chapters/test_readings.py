@@ -84,14 +84,6 @@ def test_runs_of_all_readings_are_each_computed_once():
     assert [r.folder for r in variants[0].plan.run_ids()] == [r.folder for r in plan.run_ids()]
 
 
-def test_plans_own_evidence_speaks_for_its_own_reading_alone(monkeypatch):
-    lines = ["experiment=paper", "experiment.seeds=[0]", "dataset.target_scaling=standardise"]
-    plan = make_plan(load(lines), lines)
-    monkeypatch.setattr(likelihood, "collect", lambda plan: "collected")
-    own = [(v.rows, v.target, v.t) for v, e in likelihood.stored(plan, "own") if e == "own"]
-    assert own == [("80 %", "standardised", "from 0")]
-
-
 def test_grid_that_is_no_replication_is_refused_before_anything_runs(tmp_path):
     small = ["experiment=readings", "experiment.datasets=[german]", f"output_dir={tmp_path}"]
     with pytest.raises(ConfigError, match="readings needs the paper's datasets"):

@@ -12,7 +12,6 @@ import pytest
 
 from pipeline.analysis.curves import Runs
 from pipeline.chapters.figures import draw as figures
-from pipeline.chapters.readings import likelihood
 from pipeline.errors import UserError
 from pipeline.paths import REFERENCE
 from pipeline.report.place import report_folder
@@ -32,13 +31,6 @@ def test_page_has_a_row_per_moment_in_its_table_of_noise(smoke):
     assert "Is there anything to calibrate?" in (smoke / "report.html").read_text()
 
 
-def test_readings_whose_runs_are_stored_have_a_posterior(replication):
-    table = pd.read_csv(replication / "readings.csv", dtype={"rows": str})
-    assert len(table) == 2 * 3 * 3 * 2  # curves, tails, errors, round 0
-    assert table["posterior"].sum() == pytest.approx(1, abs=0.01)
-    assert table[likelihood.STATEMENTS].isin([0.3333, 0.6667]).all(axis=None)  # one seed
-
-
 def test_folder_holds_tables_figures_and_page(smoke):
     rounds = pd.read_parquet(smoke / "rounds.parquet")
     assert len(rounds) == 2 * 3 * 2 * 7
@@ -48,7 +40,7 @@ def test_folder_holds_tables_figures_and_page(smoke):
         f"{name}.{kind}" for name in figures.FIGURES for kind in ("png", "pdf", "csv")
     )
     assert len(pd.read_csv(smoke / "summary.csv")) == 2 * 3
-    for name in ("claims.json", "table1.csv", "readings.csv"):  # of a replication alone
+    for name in ("claims.json", "table1.csv"):  # of a replication alone
         assert not (smoke / name).exists()
 
 
@@ -66,7 +58,7 @@ def test_replications_folder_holds_verdicts_too(replication):
 @pytest.mark.parametrize("which", ["smoke", "replication"])
 def test_page_is_well_formed_needs_no_network_and_its_links_lead_somewhere(which, request):
     folder = request.getfixturevalue(which)
-    page = own_part((folder / "report.html").read_text())
+    page = (folder / "report.html").read_text()
     parser = Balanced()
     parser.feed(page)
     assert parser.open == []
@@ -77,17 +69,12 @@ def test_page_is_well_formed_needs_no_network_and_its_links_lead_somewhere(which
             assert link == "#" or link[1:] in parser.ids, link
         else:
             assert (folder / link).is_file(), link
-    assert page.count("data:image/png;base64,") == len(figures.FIGURES)
-    assert "run it again" in page
-
-
-def own_part(page):
-    """The page without the library that draws its curves."""
-    return re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
+    assert page.count('alt=""') == 0
+    assert "Commands that make this page" in page
 
 
 def test_page_of_a_replication_shows_every_verdict_beside_its_figure(replication):
-    page = own_part((replication / "report.html").read_text())
+    page = (replication / "report.html").read_text()
     for claim in json.loads((replication / "claims.json").read_text()):
         assert f'id="claim-{claim["id"]}"' in page
         if claim["figure"]:
@@ -100,7 +87,7 @@ def test_page_of_a_replication_shows_every_verdict_beside_its_figure(replication
 
 
 def test_page_of_other_settings_has_a_title_of_its_own_and_no_verdicts(smoke):
-    page = own_part((smoke / "report.html").read_text())
+    page = (smoke / "report.html").read_text()
     assert "<h1>Multicalibration gradient boosting on Diabetes and German Credit</h1>" in page
     assert "boosting.trees: 10 instead of 100" in page
     assert "all five" not in page

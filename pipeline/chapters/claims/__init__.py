@@ -6,7 +6,7 @@ hand, and the rule says so and with which limit the claim would be replicated. A
 """
 
 from pipeline.chapters.base import Chapter, Context, Section, write_judgements
-from pipeline.chapters.claims.rules import RULES, claim
+from pipeline.chapters.claims.rules import RULES, UNDECIDED, VERDICTS, claim
 
 # Imported for their claims, in the paper's order.
 from pipeline.chapters.claims import gap, training, generalization, numbers  # isort: skip  # noqa: F401
@@ -16,6 +16,7 @@ class Claims(Chapter):
     """The scorecard of a replication."""
 
     title = "Scorecard"
+    part = "Did it replicate?"
     order = 10
     curated = {"paper/claims.json": "claims.json"}
 
@@ -24,7 +25,9 @@ class Claims(Chapter):
             return None
         judged = claim.judge_all(context.evidence)
         write_judgements(context.folder / "claims.json", judged)
-        return Section(judgements=judged)
+        counts = {v: sum(j.verdict == v for j in judged) for v in (*VERDICTS, UNDECIDED)}
+        facts = {name.replace(" ", "_"): str(n) for name, n in counts.items()}
+        return Section(facts={"n": str(len(judged)), **facts}, judgements=judged)
 
 
 CHAPTER = Claims()

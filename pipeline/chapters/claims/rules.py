@@ -104,12 +104,17 @@ class Rule:
         found = int(shares.argmax()) if self.shown is single_runs else of_mean
         verdict = VERDICTS[found] if shares[found] >= AGREEING else UNDECIDED
         lines = self._lines(e, values, mean)
+        low, high = self.show(mean.min()), self.show(mean.max())
+        satisfied = percent(self.limit.keeps(values).all(axis=1).mean(), 0)
         together = ("all together", VERDICTS[of_mean], "", "", _in_words(shares))
         return Ruling(
             measured=Measured(
                 ("", "mean over seeds", f"{samples.name}: median", "90 % of them", "satisfied in"),
                 (*lines, together),
             ),
+            brief=f"{self.what[0].upper()}{self.what[1:]}: {low}"
+            + (f" to {high}" if high != low else "")
+            + f". Satisfied by {satisfied} of {samples.name}.",
             rule=self._words(samples, values),
             verdict=verdict,
             explanation=""

@@ -13,7 +13,6 @@ from pipeline.analysis.style import titled
 from pipeline.chapters.comparison.differences import Comparison
 from pipeline.chapters.figures import CHAPTER as FIGURES_CHAPTER
 from pipeline.chapters.figures.draw import draw_all
-from pipeline.report.charts import bokeh, make_charts
 from pipeline.report.render import percent
 from pipeline.report.render import render as render_template
 
@@ -47,8 +46,6 @@ def render(
             {
                 "name": f"part{k}",
                 "title": titled(within) if within else "",
-                "charts": make_charts(runs, prefix=f"part{k}-"),
-                "datasets": [(f"part{k}-{d}", runs.titles[d]) for d in runs.datasets],
                 "figures": [FIGURES_CHAPTER.picture(place / f"{name}.png") for name in drawn],
                 "table": pd.DataFrame([_row(runs.titles, r) for r in some.to_dict("records")]),
             }
@@ -61,7 +58,7 @@ def render(
         "parts": parts,
         "command": command,
     }
-    return render_template("comparison/page.html", page=page, bokeh=bokeh())
+    return render_template("comparison/page.html", page=page)
 
 
 def _row(titles: Mapping[str, str], r: Mapping[Any, Any]) -> dict[str, str]:

@@ -20,6 +20,7 @@ class Feedback(Chapter):
     """Algorithm 1 with f_t in sample, f_t out of fold, f_0 or nothing as the trees' feature."""
 
     title = "Does feeding predictions back help?"
+    part = "Does feeding predictions back help?"
     order = 65
     curated = {
         **{f"{name}/{FILE}": f"{name}.csv" for name in NAMES},
@@ -58,14 +59,17 @@ class Feedback(Chapter):
             "external": None if external is None else effects.shown(external),
             "judged": [] if external is None else effects.judge.judge_all(external),
         }
-        return Section(content, effects.judge.judge_all(runs[0]), figures)
+        facts = {}
+        for name, table in zip(("varied", "papers", "external"), found, strict=True):
+            facts |= {} if table is None else effects.facts(table, name)
+        return Section(content, effects.judge.judge_all(runs[0]), figures, facts=facts)
 
 
 CHAPTER = Feedback()
 
 
 def _read(context: Context, name: str) -> pd.DataFrame | None:
-    file = context.results(name) / FILE
+    file = CHAPTER.result(context, f"{name}/{FILE}")
     if not file.is_file():
         return None
     table: Any = pd.read_csv(file)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from pipeline.analysis.style import BLUE, GREEN, ORANGE, RED, legend_below
 from pipeline.judgement import Measured, Registry, Ruling, grade
-from pipeline.report.render import percent
+from pipeline.report.render import changed, percent
 from pipeline.runs.kinds.corrections.run import ORACLE, OWN, START
 
 AXES = ["feedback", "every"]
@@ -81,6 +81,21 @@ def shown(runs: pd.DataFrame) -> pd.DataFrame:
             "Training MCE ratio": found["mce_train"].map("{:.2f}".format),
         }
     )
+
+
+def facts(runs: pd.DataFrame, name: str) -> dict[str, str]:
+    """The mean change of the test loss after the last round, and the error left, by feature."""
+    often = runs["every"].min()
+    found = {"start": f"{summary(runs)['mce_start'].mean():.1f}"}
+    for kind, some in (("squared", runs[~runs["log_loss"]]), ("log", runs[runs["log_loss"]])):
+        means = summary(some)
+        for feature in TITLES:
+            found[f"{kind}_{feature}"] = changed(float(means["last"][feature, often]))
+            found[f"{kind}_{feature}_best"] = changed(float(means["best"][feature, often]))
+    for feature in TITLES:
+        left = summary(runs)["mce"][feature]
+        found[f"mce_{feature}"] = f"{left.min():.1f} to {left.max():.1f}".replace("-", "−")
+    return {f"{name}_{key}": value for key, value in found.items()}
 
 
 def draw(runs: pd.DataFrame) -> Figure:

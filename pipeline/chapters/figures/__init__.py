@@ -6,11 +6,14 @@ from pipeline.chapters.base import Chapter, Context, Section
 from pipeline.chapters.figures.draw import FIGURES, draw_all
 from pipeline.report.place import command_of
 
+ELSEWHERE = ("debiased",)  # shown by the noise chapter
+
 
 class Figures(Chapter):
     """What the runs look like over rounds."""
 
     title = "The paper's figures"
+    part = "Did it replicate?"
     order = 20
     curated = {
         f"paper/figures/{name}.{kind}": f"figures/{name}.{kind}"
@@ -20,7 +23,8 @@ class Figures(Chapter):
 
     def section(self, context: Context) -> Section:
         folder = context.folder / "figures"
-        draw_all(context.evidence, folder)
+        names = [name for name in FIGURES if name not in ELSEWHERE]
+        draw_all(context.evidence, folder, names)
         source = context.folder / portable.FILE
         pictures = [
             self.picture(
@@ -29,7 +33,7 @@ class Figures(Chapter):
                 again=command_of([f"figures.source={source}", f"figures.only=[{name}]"], "figures"),
                 lowest_r2=LOWEST_R2,
             )
-            for name in FIGURES
+            for name in names
         ]
         title = None if context.scope.is_replication else "Gaps and errors over rounds"
         return Section(figures=pictures, title=title)

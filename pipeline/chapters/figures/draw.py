@@ -13,7 +13,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-from matplotlib.transforms import ScaledTranslation
 
 from pipeline import files
 from pipeline.analysis.curves import (
@@ -35,6 +34,7 @@ from pipeline.processes import forked
 
 NARROWEST = 4.6  # inches, for one dataset
 STAR = 0.06  # of a panel: how near two stars cover each other
+TRAINING = {"mse_train": "training MSE", "mce_train": "training MCE"}
 
 
 def draw_all(runs: Runs, folder: Path, only: Sequence[str] = ()) -> list[str]:
@@ -91,16 +91,30 @@ def gap(runs: Runs) -> Figure:
 
 def training(runs: Runs) -> Figure:
     """Training MSE above, training MCE below, per strategy."""
-    figure, _ = _errors(runs, {"mse_train": "training MSE", "mce_train": "training MCE"})
-    return figure
+    figure, axes = _panels(2, len(runs.datasets))
+    t = np.arange(runs.n_rounds + 1)
+    for i, (column, name) in enumerate(TRAINING.items()):
+        for j, dataset in enumerate(runs.datasets):
+            for strategy, look in runs.looks.items():
+                _band(axes[i, j], t, runs.curves(dataset, strategy, column), look, log=True)
+            _log_scale(axes[i, j])
+        axes[i, 0].set_ylabel(name)
+    return _finish(figure, axes, runs, legend=True)
 
 
 def generalization(runs: Runs) -> Figure:
-    """Test MCE, with a star at each strategy's best round."""
-    figure, axes = _errors(runs, {"mce_test": "test MCE"}, height=2.7)
+    """Test MCE, with a star at each strategy's best round, and the base strategy's noise floor."""
+    figure, axes = _panels(1, len(runs.datasets), height=2.7)
+    t = np.arange(runs.n_rounds + 1)
     for j, dataset in enumerate(runs.datasets):
+        for strategy, look in runs.looks.items():
+            _band(axes[0, j], t, runs.curves(dataset, strategy, "mce_test"), look, log=True)
+        floor = np.sqrt(np.square(runs.curves(dataset, runs.base, FLOOR)).mean(axis=0))
+        axes[0, j].plot(t, floor, color="black", linestyle=":", label="noise floor")
+        _log_scale(axes[0, j])
         _stars(axes[0, j], runs, dataset, "mce_test")
-    return figure
+    axes[0, 0].set_ylabel("test MCE")
+    return _finish(figure, axes, runs, legend=True)
 
 
 # --- beyond the paper ----------------------------------------------------------------------------
@@ -191,9 +205,7 @@ def debiased(runs: Runs) -> Figure:
             curves = runs.curves(dataset, strategy, SQUARE) / unit
             error = corrected_error(curves, runs.test_share(dataset))
             mean = curves.mean(axis=0)
-            axes[0, j].fill_between(
-                t, mean - error, mean + error, color=look.color, alpha=0.18, linewidth=0
-            )
+            _fill(axes[0, j], t, mean - error, mean + error, look)
             axes[0, j].plot(t, mean, label=look.printed, markevery=2, **look.line)
         axes[0, j].plot([], [], color="black", linestyle=":", label="floor")
         axes[0, j].axhline(0.0, color="black", linewidth=0.8)
@@ -224,34 +236,25 @@ def _panels(n_rows: int, n_columns: int, height: float = 2.1) -> tuple[Figure, n
     return figure, figure.subplots(n_rows, n_columns, squeeze=False)
 
 
-def _errors(
-    runs: Runs, columns: Mapping[str, str], height: float = 2.1
-) -> tuple[Figure, np.ndarray]:
-    """Bands of each strategy on logarithmic scales: a row per column of the rounds, with a name."""
-    figure, axes = _panels(len(columns), len(runs.datasets), height)
-    t = np.arange(runs.n_rounds + 1)
-    for i, (column, name) in enumerate(columns.items()):
-        for j, dataset in enumerate(runs.datasets):
-            for strategy, look in runs.looks.items():
-                _band(axes[i, j], t, runs.curves(dataset, strategy, column), look, log=True)
-            _log_scale(axes[i, j])
-        axes[i, 0].set_ylabel(name)
-    return _finish(figure, axes, runs, legend=True), axes
-
-
 def _band(axes: Axes, t: np.ndarray, curves: Floats, look: Look, *, log: bool = False) -> None:
     """The mean over seeds with a band of one standard deviation."""
     mean, sd = curves.mean(axis=0), curves.std(axis=0, ddof=1) if len(curves) > 1 else 0.0
     # On a log scale a band that reaches below zero would hide the curve: it ends at a hundredth.
     low = np.maximum(mean - sd, mean / 100) if log else mean - sd
-    axes.fill_between(t, low, mean + sd, color=look.color, alpha=0.18, linewidth=0)
+    _fill(axes, t, low, mean + sd, look)
     axes.plot(t, mean, label=look.printed, markevery=2, **look.line)
 
 
+def _fill(axes: Axes, t: np.ndarray, low: Floats, high: Floats, look: Look) -> None:
+    """A band with edges, so that bands that overlap can be told apart."""
+    axes.fill_between(t, low, high, color=look.color, alpha=0.1, linewidth=0)
+    for edge in (low, high):
+        axes.plot(t, edge, color=look.color, linestyle=look.linestyle, linewidth=0.6, alpha=0.6)
+
+
 def _stars(axes: Axes, runs: Runs, dataset: str, column: str, *, relative: bool = False) -> None:
-    """A star at each strategy's smallest mean; of stars in one place the later stand above."""
+    """A star at each strategy's smallest mean; where several would cover each other, one in one."""
     seen: list[tuple[float, float]] = []
-    inches = axes.figure.dpi_scale_trans
     for strategy in runs.strategies:
         mean = runs.curves(dataset, strategy, column).mean(axis=0)
         best = int(mean.argmin())
@@ -261,10 +264,9 @@ def _stars(axes: Axes, runs: Runs, dataset: str, column: str, *, relative: bool 
         covered = sum(abs(x - a) / width < STAR and abs(y - b) / height < STAR for a, b in seen)
         seen.append((x, y))
         axes.plot(
-            *point, marker="*", markersize=12, linestyle="none",
-            color=runs.looks[strategy].color, markeredgecolor="black", markeredgewidth=0.7,
-            zorder=5 + len(seen), clip_on=False,
-            transform=axes.transData + ScaledTranslation(0, covered / 8, inches),
+            *point, marker="*", markersize=(17, 11, 6)[min(covered, 2)],
+            linestyle="none", color=runs.looks[strategy].color, markeredgecolor="black",
+            markeredgewidth=0.6, zorder=5 + len(seen), clip_on=False,
         )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ class Hybrid(CurvesChapter):
     """Weak learners and a strong model, by its weight."""
 
     title = "Does a strong model beside the weak learners help?"
+    part = "Is the theory right?"
     order = 77
     varied = frozenset({"boosting.gamma", "boosting.eta"})
     judges = effects.judge

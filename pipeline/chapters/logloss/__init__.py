@@ -16,6 +16,7 @@ class Logloss(CurvesChapter):
     """The theorems that hold for the log-loss, on tables with two classes."""
 
     title = "Does it carry over to classes?"
+    part = "Is the theory right?"
     order = 76
     varied = frozenset({"boosting.eta"})
     judges = effects.judge

@@ -7,14 +7,18 @@ from pipeline.analysis.curves import FLOOR, SQUARE, corrected_error
 from pipeline.analysis.evidence import Evidence
 from pipeline.boosting.audit import signed_root
 from pipeline.chapters.base import Chapter, Context, Section, write_table
+from pipeline.chapters.figures.draw import draw_all
+from pipeline.report.render import listed
 
 P_VALUE = "mce_p_test"
+FIGURE = "debiased"
 
 
 class Noise(Chapter):
     """The test error and what a perfect predictor would show on a sample of this size."""
 
     title = "Is there anything to calibrate?"
+    part = "What do the figures measure?"
     order = 40
     curated = {"paper/noise.csv": "noise.csv"}
 
@@ -35,10 +39,27 @@ class Noise(Chapter):
                 "Significant splits": share.map("{:.0%}".format),
             }
         )
-        return Section({"strategy": evidence.looks[evidence.base].label, "table": shown})
+        folder = context.folder / "figures"
+        draw_all(evidence, folder, [FIGURE])
+        content = {"strategy": evidence.looks[evidence.base].label, "table": shown}
+        picture = self.picture(folder / f"{FIGURE}.png", linked=True)
+        return Section(content, figures=[picture], facts=_facts(noise))
 
 
 CHAPTER = Noise()
+
+
+def _facts(noise: pd.DataFrame) -> dict[str, str]:
+    """The datasets whose starting model shows an error beyond noise, and what is left of it."""
+    start, best = (noise[noise["moment"] == m].set_index("dataset") for m in ("start", "best"))
+    seen = start["low"] > 0
+    left = 1 - best["debiased"].clip(lower=0) ** 2 / start["debiased"] ** 2
+    removed = {f"removed_{k}": f"{100 * left[name]:.0f} %" for k, name in enumerate(start.index[seen])}
+    return {
+        "visible": listed(start.index[seen]),
+        "invisible": listed(start.index[~seen]),
+        **removed,
+    }
 
 
 def noise_table(evidence: Evidence) -> pd.DataFrame:

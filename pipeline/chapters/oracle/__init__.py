@@ -29,7 +29,8 @@ class Oracle(Chapter):
     """The factor gap_{t+1} / gap_t over trees per round."""
 
     title = "What sets the rate of the gaps?"
-    order = 75
+    part = "What do the figures measure?"
+    order = 45
     curated = {
         **{f"{name}/{FILE}": f"{name}.csv" for name in EXPERIMENTS},
         **{
@@ -74,7 +75,7 @@ class Oracle(Chapter):
     def section(self, context: Context) -> Section | None:
         titles = context.plan.titles
         full, reduced, capacity, smooth, smooth_rows = (
-            _read(context.results(name) / FILE, titles) for name in EXPERIMENTS
+            _read(self.result(context, f"{name}/{FILE}"), titles) for name in EXPERIMENTS
         )
         tables = [t for t in (full, reduced, capacity) if t is not None]
         if not tables or not set(STRATEGIES) <= set(context.evidence.strategies):

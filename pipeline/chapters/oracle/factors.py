@@ -158,7 +158,7 @@ def _factor_tends_to_the_rate_of_interpolation(runs: pd.DataFrame) -> Ruling | N
     there = np.abs(table[most] - limit) <= TOLERANCE
     some = there.all() or (there.any() and nearer.all())
     others = [
-        f"{dataset} at η = {eta:g} ({table.loc[(dataset, rows, eta), most]:.2f})"
+        f"{str(dataset).capitalize()} at η = {eta:g} ({table.loc[(dataset, rows, eta), most]:.2f})"
         for (dataset, rows, eta), reached in there.items()
         if not reached
     ]

@@ -26,7 +26,7 @@ from pipeline.chapters.practice.effects import (
 )
 from pipeline.chapters.practice.findings import Compared, finding
 from pipeline.report.place import report_folder
-from pipeline.report.render import percent
+from pipeline.report.render import changed, percent
 from pipeline.runs.kinds.corrections.run import ORACLE
 from pipeline.runs.plan import Plan
 
@@ -44,6 +44,7 @@ class Practice(Chapter):
     """Corrections of a model compared on held-out rows."""
 
     title = "Practice: does it help, against whom, and when?"
+    part = "Should I use it, and how?"
     order = 70
     curated = {
         f"paper/{CHANGES_FILE}": CHANGES_FILE,
@@ -65,14 +66,14 @@ class Practice(Chapter):
     def section(self, context: Context) -> Section | None:
         if not context.scope.is_replication:
             return None
-        found = _read(context.results(NAME))
+        found = self._stored(context, NAME)
         if found is None or not _is_whole(found[0]):
             return None
         runs, labels = found
         external, tuned, defaults = (
-            _read(context.results(name)) for name in (EXTERNAL, TUNED, DEFAULTS)
+            self._stored(context, name) for name in (EXTERNAL, TUNED, DEFAULTS)
         )
-        compared = Compared.of(runs)
+        compared = Compared.of(runs, labels)
         changed, names, folder = compared.changed, _names(labels), context.folder / "figures"
         ranked = changed[~changed["method"].str.endswith(BEST_ROUND)]
         printed, situations = plain(names), plain(labels.situations)
@@ -97,10 +98,38 @@ class Practice(Chapter):
             "defaults": _defaults(defaults),
             "tuned": _tuned(tuned, runs),
         }
-        return Section(content, finding.judge_all(compared), drawn)
+        facts = _facts(compared, "paper")
+        if external is not None:
+            facts |= _facts(Compared.of(*external), "external")
+        return Section(content, finding.judge_all(compared), drawn, facts=facts)
+
+    def _stored(self, context: Context, name: str) -> Found | None:
+        file = self.result(context, f"{name}/{tables.FILE}")
+        found = tables.read(file)
+        if found is None and file.is_file():
+            log.warning("%s cannot be read: stage=reproduce makes it anew", file)
+        return found
 
 
 CHAPTER = Practice()
+
+
+def _facts(e: Compared, name: str) -> dict[str, str]:
+    """What sentences say of the methods that matter, of a set of tables."""
+    found = {"cells": str(len(e.table[CELL].drop_duplicates()))}
+    unit = e.cells("unit")
+    for kind, is_log in (("squared", False), ("log", True)):
+        some = unit[unit["dataset"].isin(e.classes) == is_log]
+        if len(some):
+            found |= {
+                f"{kind}_cells": str(len(some)),
+                f"{kind}_worse": f"{(some['low'] > 0).mean():.0%}".replace("%", " %"),
+                f"{kind}_better": f"{(some['high'] < 0).mean():.0%}".replace("%", " %"),
+                f"{kind}_mean": changed(mean_change(some)),
+            }
+    for method, row in overall(e.changed).items():
+        found |= {f"{method}_mean": percent(row.change), f"{method}_worst": percent(row.worst)}
+    return {f"{name}_{key}": value for key, value in found.items()}
 
 
 def _summary(plan: Plan, runs: pd.DataFrame) -> str:
@@ -110,11 +139,11 @@ def _summary(plan: Plan, runs: pd.DataFrame) -> str:
         return f"{settings.candidates(runs, options).to_string(index=False)}\n"
     if plan.config.experiment.further or BASE not in set(runs["method"]):
         return ""
-    labels = tables.Labels.of(plan).methods
+    labels = tables.Labels.of(plan)
     found = sorted(overall(changes(with_bounds(runs))).items(), key=lambda item: item[1].change)
     lines = [
-        f"  {labels.get(name, name):<32} {percent(row.change):>9}   worst "
-        f"{percent(row.worst):>9} ({row.worst_cell})"
+        f"  {labels.method(name):<32} {percent(row.change):>9}   worst "
+        f"{percent(row.worst):>9} ({labels.cell(*row.worst_cell)})"
         + (f", {row.failed} runs failed" if row.failed else "")
         for name, row in found
     ]
@@ -125,13 +154,6 @@ def _summary(plan: Plan, runs: pd.DataFrame) -> str:
 def _write_changes(runs: pd.DataFrame, folder: Path) -> None:
     """The change of every method in every cell, with its interval."""
     write_table(folder / CHANGES_FILE, changes(with_bounds(runs)), float_format="%.6g")
-
-
-def _read(folder: Path) -> Found | None:
-    found = tables.read(folder / tables.FILE)
-    if found is None and (folder / tables.FILE).is_file():
-        log.warning("%s cannot be read: stage=reproduce makes it anew", folder / tables.FILE)
-    return found
 
 
 def _is_whole(runs: pd.DataFrame) -> bool:
@@ -237,7 +259,7 @@ def _external(found: Found | None) -> dict[str, Any] | None:
     if found is None or not _is_whole(found[0]):
         return None
     runs, labels = found
-    compared = Compared.of(runs)
+    compared = Compared.of(runs, labels)
     return {
         "n_cells": len(runs[CELL].drop_duplicates()),
         "n_seeds": runs["seed"].nunique(),
@@ -285,10 +307,10 @@ def _tuned(found: Found | None, runs: pd.DataFrame) -> dict[str, Any] | None:
         before = with_defaults[with_defaults["method"] == base]
         rows.append(
             {
-                "Method": labels.methods.get(name, name).removesuffix(", tuned"),
+                "Method": labels.method(name).removesuffix(", tuned"),
                 "Defaults": percent(mean_change(before)) if len(before) else "",
                 "Tuned": percent(row.change),
-                "Tuned, worst cell": f"{percent(row.worst)} ({row.worst_cell})",
+                "Tuned, worst cell": f"{percent(row.worst)} ({labels.cell(*row.worst_cell)})",
             }
         )
     note = (

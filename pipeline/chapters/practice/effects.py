@@ -82,13 +82,14 @@ def by_situation(changed: pd.DataFrame) -> pd.DataFrame:
 class Overall:
     """A method over all cells.
 
-    change : mean, as of a geometric mean of ratios.  worst, worst_cell : the largest, and where.
+    change : mean, as of a geometric mean of ratios.  worst, worst_cell : the largest, and the
+    dataset and situation where it is.
     helped, harmed : the share of cells whose interval lies below or above 0.  failed : runs.
     """
 
     change: float
     worst: float
-    worst_cell: str
+    worst_cell: tuple[str, str]
     helped: float
     harmed: float
     failed: int
@@ -102,7 +103,7 @@ def overall(changed: pd.DataFrame) -> dict[str, Overall]:
         found[str(method)] = Overall(
             mean_change(cells),
             float(worst["change"]),
-            f"{worst['dataset']}, {worst['situation']}",
+            (str(worst["dataset"]), str(worst["situation"])),
             float((cells["high"] < 0).mean()),
             float((cells["low"] > 0).mean()),
             int(cells["failed"].sum()),

@@ -19,7 +19,7 @@ from pipeline.chapters.practice.effects import (
     overall,
     with_bounds,
 )
-from pipeline.chapters.practice.table import own_rows
+from pipeline.chapters.practice.table import Labels, own_rows
 from pipeline.judgement import Registry, Ruling, grade
 from pipeline.report.render import percent
 
@@ -34,16 +34,18 @@ OTHERS = ("level_sets", "patching", "auditor_ridge", "auditor_tree")
 class Compared:
     """What findings are judged by.
 
-    table : all runs.  changed : each method (and best rounds) against the model as it is, by cell.
+    table : all runs.  labels : what they are called.  changed : each method (and best rounds)
+    against the model as it is, by cell.
     """
 
     table: pd.DataFrame
+    labels: Labels
     changed: pd.DataFrame
 
     @classmethod
-    def of(cls, table: pd.DataFrame) -> Compared:
+    def of(cls, table: pd.DataFrame, labels: Labels) -> Compared:
         """From a table of runs."""
-        return cls(table, changes(with_bounds(table)))
+        return cls(table, labels, changes(with_bounds(table)))
 
     def cells(self, *methods: str) -> pd.DataFrame:
         """The cells of some methods."""
@@ -129,7 +131,7 @@ def _stopping(e: Compared) -> Ruling:
         verdict=verdict,
         measured=f"{percent(stopped.change)} instead of {percent(unit.change)} on average; "
         f"{stopped.harmed:.0%} instead of {unit.harmed:.0%} of cells worse beyond chance; "
-        f"the worst cell {percent(stopped.worst)} ({stopped.worst_cell}).",
+        f"the worst cell {percent(stopped.worst)} ({e.labels.cell(*stopped.worst_cell)}).",
     )
 
 
@@ -196,7 +198,7 @@ def _no_harm(e: Compared) -> Ruling:
     holds = worst["change"] <= HARM
     said = (
         f"worst cell {percent(worst['change'])} [{percent(worst['low'])}, {percent(worst['high'])}]"
-        f" ({worst['dataset']}, {worst['situation']}) of {len(cells)}; {beyond} worse beyond "
+        f" ({e.labels.cell(worst['dataset'], worst['situation'])}) of {len(cells)}; {beyond} worse beyond "
         f"chance; {percent(mean_change(cells))} on average"
     )
     return Ruling(
@@ -214,10 +216,12 @@ def _ahead(id_: str, peer: str, title: str) -> None:
         against = changes(own_rows(e.table), base=peer)
         ours = against[against["method"] == "ours"]
         situations = by_situation(ours).loc["ours"]
-        behind = [str(name) for name, value in situations.items() if value >= 0]
+        behind = [e.labels.situations[str(s)] for s, value in situations.items() if value >= 0]
         better, worse = int((ours["high"] < 0).sum()), int((ours["low"] > 0).sum())
         lost = ours[ours["change"] > 0].sort_values("change", ascending=False)
-        cells = ", ".join(f"{r['dataset']} {r['situation']}" for _, r in lost.head(5).iterrows())
+        cells = "; ".join(
+            e.labels.cell(r["dataset"], r["situation"]) for _, r in lost.head(5).iterrows()
+        )
         by_loss = {
             "squared error": ours[~ours["dataset"].isin(e.classes)],
             "log-loss": ours[ours["dataset"].isin(e.classes)],
@@ -259,7 +263,8 @@ def _overfitting(e: Compared) -> Ruling | None:
         "more cells worse beyond chance than better, for each (partly: for some)",
         verdict=grade(worse),
         measured="; ".join(
-            f"{m}: {percent(row.change)} on average, {row.harmed:.0%} worse beyond chance"
+            f"{e.labels.method(m)}: {percent(row.change)} on average, {row.harmed:.0%} worse beyond "
+            "chance"
             for m, row in found.items()
         )
         + ".",

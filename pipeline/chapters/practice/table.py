@@ -28,6 +28,15 @@ class Labels:
     situations: Mapping[str, str]
     methods: Mapping[str, str]
 
+    def cell(self, dataset: str, situation: str) -> str:
+        """A cell in words."""
+        table, place = self.datasets.get(dataset, dataset), self.situations.get(situation, situation)
+        return f"{table}, {place}"
+
+    def method(self, name: str) -> str:
+        """A method in words."""
+        return self.methods.get(name, name)
+
     @classmethod
     def of(cls, plan: Plan) -> Self:
         """Of a plan's axes."""

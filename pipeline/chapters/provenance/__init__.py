@@ -11,6 +11,7 @@ class Provenance(Chapter):
     """Versions, processors, commits, seeds and the content of the tables."""
 
     title = "Provenance"
+    part = "Data and provenance"
     order = 90
 
     def section(self, context: Context) -> Section:

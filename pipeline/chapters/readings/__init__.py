@@ -21,7 +21,7 @@ from pipeline.errors import ConfigError
 from pipeline.report.place import report_folder
 from pipeline.runs.plan import Plan
 
-FILE = "readings.csv"
+FILE, CLAIMS_FILE = "readings.csv", "claims.csv"
 HEADS = {
     "rows": "Rows of Figures 1 and 2",
     "curve": "Their curves show",
@@ -42,8 +42,9 @@ class Readings(Chapter):
     """The paper's statements over the readings whose runs are stored."""
 
     title = "How the paper may be read"
+    part = "How was the paper read?"
     order = 60
-    curated = {f"paper/{FILE}": FILE}
+    curated = {f"readings/{FILE}": FILE, f"readings/{CLAIMS_FILE}": "readings_claims.csv"}
 
     def check(self, plan: Plan) -> None:
         if not plan.is_grid or not scope_of(_default(plan)).is_replication:
@@ -53,19 +54,21 @@ class Readings(Chapter):
             )
 
     def measure(self, plan: Plan) -> str:
-        table = likelihood.probabilities(likelihood.stored(_default(plan)))
-        file = report_folder(plan) / FILE
+        runs = list(likelihood.stored(_default(plan)))
+        table, folder = likelihood.probabilities(runs), report_folder(plan)
+        file = folder / FILE
         write_table(file, table, float_format="%.4g")
+        write_table(folder / CLAIMS_FILE, _claims(runs))
         choices = likelihood.by_choice(table)[["choice", "option", "posterior"]]
         return f"{choices.round(2).to_string(index=False)}\n{len(table)} readings\ntable: {file}"
 
     def section(self, context: Context) -> Section | None:
         if not context.scope.is_replication:
             return None
-        runs = list(likelihood.stored(context.plan, context.evidence))
-        table = likelihood.probabilities(runs)
-        write_table(context.folder / FILE, table, float_format="%.4g")
-        return Section(_content(table) | {"claims": _claims(runs)})
+        table, claims = (
+            pd.read_csv(self.result(context, f"readings/{name}")) for name in (FILE, CLAIMS_FILE)
+        )
+        return Section(_content(table) | {"claims": claims})
 
 
 CHAPTER = Readings()
@@ -102,7 +105,6 @@ def _content(table: pd.DataFrame) -> dict[str, Any]:
         "unexplained": [f"{name} ({p:.2f})" for name, p in reached[reached < RARE].items()],
         "hardest": (*hardest, f"{pairs[hardest]:.2f}"),
         "r2_tolerance": likelihood.R2_TOLERANCE,
-        "complete": bool(several.all()),
     }
 
 

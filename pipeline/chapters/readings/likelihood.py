@@ -89,12 +89,11 @@ def variants(plan: Plan) -> list[Variant]:
     return found
 
 
-def stored(plan: Plan, own: Evidence | None = None) -> Iterator[tuple[Variant, Evidence]]:
-    """The variants whose runs are there (`make readings` adds them); ``own`` : the plan's runs."""
+def stored(plan: Plan) -> Iterator[tuple[Variant, Evidence]]:
+    """The variants whose runs are there."""
     for variant in variants(plan):
         with suppress(MissingRunsError):
-            known = own if variant.plan.configs == plan.configs else None
-            yield variant, known or collect(variant.plan)
+            yield variant, collect(variant.plan)
 
 
 def probabilities(runs: Iterable[tuple[Variant, Evidence]]) -> pd.DataFrame:

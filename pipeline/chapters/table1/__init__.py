@@ -8,7 +8,8 @@ class Table1(Chapter):
     """Columns and rows of the datasets, counted."""
 
     title = "Table 1, paper / ours"
-    order = 50
+    part = "Data and provenance"
+    order = 85
     curated = {"paper/table1.csv": "table1.csv"}
 
     def section(self, context: Context) -> Section | None:

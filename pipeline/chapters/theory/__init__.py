@@ -19,6 +19,7 @@ from pipeline.errors import ConfigError
 from pipeline.judgement import TONES
 from pipeline.report import latex
 from pipeline.report.place import report_folder
+from pipeline.report.render import listed
 from pipeline.runs.compilation import compile_kernels
 from pipeline.runs.plan import Plan
 from pipeline.theory.figures import draw_all
@@ -46,9 +47,10 @@ class Theory(Chapter):
     """Statements tried on random instances and on rows of the datasets."""
 
     title = "Theory: statements as checks"
+    part = "Is the theory right?"
     order = 80
     curated = {
-        f"theory/{Study.FINDINGS}": "theory_findings.json",
+        **{f"theory/{file}": f"theory/{file}" for file in Study.FILES},
         "paper/theory/errata.html": "theory/errata.html",
         "paper/theory/errata.md": "theory/errata.md",
     }
@@ -66,7 +68,8 @@ class Theory(Chapter):
         return f"{scorecard(study.findings)}\nfindings: {folder / Study.FINDINGS}"
 
     def section(self, context: Context) -> Section | None:
-        evidence, source = context.evidence, context.results("theory")
+        evidence = context.evidence
+        source = self.result(context, f"theory/{Study.FINDINGS}").parent
         study = Study.read(source)
         if study is None or not set(STRATEGIES) <= set(evidence.strategies):
             return None
@@ -88,7 +91,12 @@ class Theory(Chapter):
             "n_rows": N_ROWS,
             "levels": levels(study.findings),
             "findings": [
-                {**record, "paper": record["where"], "tone": TONES[record["verdict"]]}
+                {
+                    **record,
+                    "paper": record["where"],
+                    "brief": record["evidence"],
+                    "tone": TONES[record["verdict"]],
+                }
                 for record in study.findings
             ],
             "n_errata": sum(len(section["points"]) for section in points),
@@ -98,10 +106,25 @@ class Theory(Chapter):
         pictures = [
             self.picture(folder / "figures" / f"{name}.png", n_rows=N_ROWS) for name in names
         ]
-        return Section(content, figures=pictures)
+        return Section(content, figures=pictures, facts=_facts(study, content["n_errata"]))
 
 
 CHAPTER = Theory()
+
+
+def _facts(study: Study, n_errata: int) -> dict[str, str]:
+    """How many of the paper's results hold, which do not, and every verdict by its id."""
+    results = [r for r in study.findings if r["level"] == "result"]
+    broken = [r for r in results if r["verdict"] != "holds"]
+    return {
+        "results": str(len(results)),
+        "hold": str(len(results) - len(broken)),
+        "broken": listed(r["where"] for r in broken),
+        "statements": str(len(study.findings)),
+        "ours": str(sum(r["level"] == "ours" for r in study.findings)),
+        "errata": str(n_errata),
+        **{r["id"]: r["verdict"] for r in study.findings},
+    }
 
 
 def _of_leaf_indicators(evidence: Evidence) -> Evidence | None:
