@@ -79,6 +79,11 @@ def percent(change: float, digits: int = 1) -> str:
     return signed(100 * change, digits, " %")
 
 
+def share(value: float, digits: int = 1) -> str:
+    """A share as ``49 %``."""
+    return f"{round(100 * value, digits) + 0.0:g} %".replace("-", "−")
+
+
 def changed(change: float) -> str:
     """A relative change in words: ``−3 %``, from a doubling on ``3.1 times as large``."""
     if change >= 1:

@@ -21,7 +21,7 @@ from pipeline.analysis.curves import (
 from pipeline.analysis.evidence import Evidence
 from pipeline.analysis.samples import N_SAMPLES, mean_curve, mean_curves, single_runs
 from pipeline.chapters.claims import RULES, claim
-from pipeline.chapters.claims.rules import AGREEING, grades
+from pipeline.chapters.claims.rules import AGREEING, Limit, grades
 
 TITLES = {
     "california": "California Housing",
@@ -319,6 +319,10 @@ def test_limit_that_a_rule_names_is_where_the_verdict_changes(e):
         )
         assert wide.keeps(values).all(axis=1).mean() >= AGREEING
         assert narrow.keeps(values).all(axis=1).mean() < AGREEING
+
+
+def test_a_value_that_no_limit_holds_is_infinitely_far_outside():
+    assert Limit(high=2).excess(np.array([np.inf, np.nan, 1.0])).tolist() == [np.inf, np.inf, -1.0]
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1))

@@ -1,7 +1,6 @@
-"""The page in a real browser: curves answer, switches switch, nothing is fetched, nothing errs."""
+"""The page in a real browser: it fits its window, fetches nothing, and keeps its colours at night."""
 
 import shutil
-import time
 
 import pytest
 
@@ -11,25 +10,26 @@ BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
-    "--disable-background-networking", "--disable-component-update", "--window-size=1200,900",
+    "--disable-background-networking", "--disable-component-update", "--hide-scrollbars",
 )  # fmt: skip
 
-# Everything below an element, through shadow roots as well.
-TEXT_OF_TOOLTIPS = """
-const found = [];
-function look(node) {
-  if (node.shadowRoot) look(node.shadowRoot);
-  for (const child of node.children || []) {
-    if (/bk-Tooltip/.test(child.className)) {
-      const root = child.shadowRoot || child;
-      const style = getComputedStyle(child);
-      if (style.display !== "none") found.push(root.textContent);
-    }
-    look(child);
-  }
-}
-look(document.body);
-return found.join(" ");
+OPEN_ALL = "for (const folded of document.querySelectorAll('details')) folded.open = true;"
+# Elements that reach beyond the window, but for what scrolls by itself: enlarged pictures, commands
+# and formulas.
+TOO_WIDE = """
+return [...document.querySelectorAll("main *")]
+  .filter((e) => !e.closest(".zoom img, pre, math, .theorem p, .proof p"))
+  .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
+  .map((e) => `${e.tagName} ${e.className}: ${e.textContent.trim().slice(0, 40)}`);
+"""
+CUT_TABLES = """
+return [...document.querySelectorAll(".scroll")]
+  .filter((e) => e.scrollWidth > e.clientWidth + 1)
+  .map((e) => e.textContent.trim().slice(0, 60));
+"""
+LUMINANCE = """
+const rgb = getComputedStyle(document.querySelector(arguments[0]))[arguments[1]];
+return rgb.match(/[\\d.]+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) / 3;
 """
 
 
@@ -49,92 +49,51 @@ def browser():
 
 
 @pytest.fixture
-def page(browser, smoke, eventually):
-    """The small report, opened, with its first chart in view."""
-    browser.get(f"file://{smoke / 'report.html'}")
-    eventually(lambda: shown(browser), timeout=30, what="a chart")
-    browser.execute_script("document.querySelector('[data-chart]').scrollIntoView()")
-    time.sleep(0.5)  # Bokeh draws on the next frames
-    return browser
+def opened(browser, replication):
+    """``opened(width, scheme)``: the page of a replication, everything unfolded."""
+
+    def of(width, scheme="light"):
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        browser.get(f"file://{replication / 'report.html'}")
+        browser.execute_script(OPEN_ALL)
+        return browser
+
+    return of
 
 
-def shown(browser):
-    """What the first chart says it shows: measure, scale, strategies."""
-    return browser.execute_script("return document.querySelector('[data-chart]').dataset.shown")
-
-
-def find(browser, selector):
-    return browser.find_element("css selector", f"[data-chart] {selector}")
-
-
-def test_page_opens_without_an_error_and_asks_nobody(page):
+def test_page_opens_without_an_error_and_asks_nobody(opened):
+    page = opened(1280)
     assert [e for e in page.get_log("browser") if e["level"] in {"SEVERE", "WARNING"}] == []
     asked = page.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
     assert [url for url in asked if not url.startswith(("data:", "blob:"))] == []
 
 
-def test_pointing_at_a_curve_shows_its_values(page, eventually):
-    from selenium.webdriver.common.action_chains import ActionChains
-
-    chart = find(page, "#chart-diabetes")
-    width = chart.size["width"]
-
-    def hovered():
-        for share in (0.2, 0.35, 0.5, 0.65):
-            place = int((share - 0.5) * width), 0  # from the middle
-            ActionChains(page).move_to_element_with_offset(chart, *place).perform()
-            time.sleep(0.2)
-            text = page.execute_script(TEXT_OF_TOOLTIPS)
-            if "round" in text:
-                return text
-        return ""
-
-    text = eventually(hovered, timeout=30, what="a tooltip")
-    assert "mean" in text
-    assert any(name in text for name in ("Unit", "Relaxed", "Adaptive"))
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_is_wider_than_the_window_and_no_table_is_cut(opened, width):
+    page = opened(width)
+    assert page.execute_script(CUT_TABLES) == []
+    assert page.execute_script(TOO_WIDE) == []
+    assert page.execute_script("return document.documentElement.scrollWidth") <= width
 
 
-def test_switches_change_measure_scale_and_strategies(page):
-    assert shown(page) == "mce_test log unit relaxed adaptive"
-    before = drawn(page)
-    find(page, ".log").click()
-    assert shown(page) == "mce_test linear unit relaxed adaptive"
-    find(page, ".strategy[value=relaxed]").click()
-    assert shown(page) == "mce_test linear unit adaptive"
-    assert drawn(page) != before
-    find(page, ".measure option[value=gap]").click()
-    assert shown(page).startswith("gap linear")
-    find(page, ".measure option[value=mce2_debiased_test]").click()
-    assert not find(page, ".log").is_enabled()  # it may be negative
+def test_first_screen_has_the_verdicts_and_the_findings(opened):
+    page = opened(1280)
+    bottom = "return document.querySelector(arguments[0]).getBoundingClientRect().bottom"
+    for what in (".findings", ".tiles"):
+        assert page.execute_script(bottom, what) < 900
+    tiles = page.find_elements("css selector", ".tile")
+    assert len(tiles) == 21
+    tiles[0].click()
+    assert page.current_url.endswith("#claim-" + tiles[0].text)
 
 
-def drawn(page):
-    """Which of the two figures is visible, and which of its curves."""
-    return page.execute_script(
-        """
-        const doc = Bokeh.documents[0];
-        return ["linear", "log"].map((scale) => {
-          const plot = doc.get_model_by_name(scale + "/diabetes");
-          return [plot.visible, plot.renderers.map((r) => r.visible), plot.left[0].axis_label];
-        });
-        """
-    )
-
-
-def test_page_fits_a_phone(page):
-    page.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True},
-    )
-    assert page.execute_script("return document.documentElement.scrollWidth") <= 390
-    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
-def test_curves_are_painted_in_the_colours_of_the_page_by_night(page):
-    dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
-    page.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
-    colour = page.execute_script(
-        "return Bokeh.documents[0].get_model_by_name('log/diabetes').background_fill_color"
-    )
-    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-    assert colour == "#14181d"
+def test_by_night_the_page_is_dark_and_figures_keep_their_colours(opened):
+    page = opened(1280, "dark")
+    assert page.execute_script(LUMINANCE, "body", "backgroundColor") < 60
+    assert page.execute_script(LUMINANCE, "body", "color") > 200
+    style = "return getComputedStyle(document.querySelector('.zoom img')).filter"
+    assert "invert" not in page.execute_script(style)
+    assert "hue" not in page.execute_script(style)

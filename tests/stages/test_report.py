@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 import shutil
 from html.parser import HTMLParser
 
@@ -62,8 +61,7 @@ def test_page_is_well_formed_needs_no_network_and_its_links_lead_somewhere(which
     parser = Balanced()
     parser.feed(page)
     assert parser.open == []
-    assert "http://" not in page
-    assert "https://" not in page
+    assert "http" not in page.replace('xmlns="http://www.w3.org/1998/Math/MathML"', "")
     for link in parser.links:
         if link.startswith("#"):
             assert link == "#" or link[1:] in parser.ids, link

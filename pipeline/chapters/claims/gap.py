@@ -6,7 +6,8 @@ from pipeline.analysis import paper
 from pipeline.analysis.curves import rounded_r2, tail_r2
 from pipeline.analysis.samples import Samples
 from pipeline.boosting.arrays import Floats, Ints
-from pipeline.chapters.claims.rules import Limit, about_curves, percent
+from pipeline.chapters.claims.rules import Limit, about_curves
+from pipeline.report.render import share
 
 DECAYED = Limit(high=0.5, by_hand=True)  # of the first round's
 
@@ -28,13 +29,13 @@ def last_gap(at: Samples, dataset: str, strategy: str) -> Floats:
 
 @about_curves(
     "1b",
-    text=f"Unit: the gap never rises by more than {percent(paper.LARGEST_RISE)} from one round to "
+    text=f"Unit: the gap never rises by more than {share(paper.LARGEST_RISE)} from one round to "
     "the next",
-    paper=f"≤ {percent(paper.LARGEST_RISE)}",
+    paper=f"≤ {share(paper.LARGEST_RISE)}",
     figure="gap",
     what="the largest change of the gap from one round to the next",
     limit=Limit(high=paper.LARGEST_RISE),
-    show=percent,
+    show=share,
 )
 def largest_rise(at: Samples, dataset: str, strategy: str) -> Floats:
     """Negative where every step goes down."""

@@ -13,7 +13,8 @@ from pipeline.analysis import paper
 from pipeline.analysis.samples import Samples, mean_curves
 from pipeline.analysis.style import STRATEGIES
 from pipeline.boosting.arrays import Floats, Ints
-from pipeline.chapters.claims.rules import Limit, about_curves, percent
+from pipeline.chapters.claims.rules import Limit, about_curves
+from pipeline.report.render import share
 
 U_MARGIN = 0.05  # how far both arms of a U stand above its bottom
 FAST = ("unit", "adaptive")
@@ -33,7 +34,7 @@ about_test_errors = partial(about_curves, shown=mean_curves, show=_round)
     figure="generalization",
     what="how far the lower end of the curve stands above its smallest value",
     limit=Limit(low=U_MARGIN, by_hand=True),
-    show=percent,
+    show=share,
     on=paper.U_SHAPED_ON,
     strategies=STRATEGIES,
 )
@@ -63,7 +64,7 @@ def best_round(at: Samples, dataset: str, strategy: str) -> Ints:
     text="On German Credit, Unit and Adaptive overfit almost at once",
     paper="almost immediately",
     figure="generalization",
-    what=f"best round, if the curve ends {percent(U_MARGIN)} above it, otherwise never",
+    what=f"best round, if the curve ends {share(U_MARGIN)} above it, otherwise never",
     limit=Limit(high=2, by_hand=True),
     on=("german",),
     strategies=FAST,

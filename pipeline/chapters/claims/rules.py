@@ -20,6 +20,7 @@ from pipeline.analysis.evidence import Evidence
 from pipeline.analysis.samples import Samples, mean_curve, single_runs
 from pipeline.boosting.arrays import Flags, Floats, Ints
 from pipeline.judgement import Measured, Registry, Ruling
+from pipeline.report.render import share
 
 AGREEING = 0.8
 HALF = 0.5  # of the cases make a claim hold partly
@@ -41,7 +42,8 @@ class Limit:
 
     def excess(self, values: Floats) -> Floats:
         """How far values lie outside; negative inside, infinite for NaN."""
-        return np.nan_to_num(np.maximum(self.low - values, values - self.high), nan=inf)
+        outside = np.maximum(self.low - values, values - self.high)
+        return np.where(np.isnan(outside), inf, outside)
 
     def keeps(self, values: Floats) -> Flags:
         """Which values lie inside."""
@@ -105,7 +107,7 @@ class Rule:
         verdict = VERDICTS[found] if shares[found] >= AGREEING else UNDECIDED
         lines = self._lines(e, values, mean)
         low, high = self.show(mean.min()), self.show(mean.max())
-        satisfied = percent(self.limit.keeps(values).all(axis=1).mean(), 0)
+        satisfied = share(self.limit.keeps(values).all(axis=1).mean(), 0)
         together = ("all together", VERDICTS[of_mean], "", "", _in_words(shares))
         return Ruling(
             measured=Measured(
@@ -132,7 +134,7 @@ class Rule:
                 self.show(mean[0, k]),
                 self.show(middle[k]),
                 f"{self.show(low[k])} to {self.show(high[k])}",
-                percent(kept[k], 0),
+                share(kept[k], 0),
             )
             for k, (dataset, strategy) in enumerate(self.cases(e))
         ]
@@ -165,7 +167,7 @@ class Rule:
         looser = f", or {self.looser.words(self.show)} in all" if self.looser else ""
         several = f" in every case (partly: in {-(-n // 2)} of {n}{looser})" if n > 1 else ""
         limit = self.limit.words(self.show)
-        return f"{self.what}: {limit}{several}, in {percent(AGREEING)} of {samples.name}.{by_hand}"
+        return f"{self.what}: {limit}{several}, in {share(AGREEING)} of {samples.name}.{by_hand}"
 
 
 RULES: dict[str, Rule] = {}
@@ -190,11 +192,6 @@ def grades(kept: Flags) -> Ints:
     return np.where(share == 1, 2, np.where(share >= HALF, 1, 0)).astype(np.int64)
 
 
-def percent(share: float, digits: int = 1) -> str:
-    """0.05 as "5 %"."""
-    return f"{round(100 * share, digits) + 0.0:g} %".replace("-", "−")
-
-
 def where_not(verdict: str, failing: Sequence[str], what: str) -> str:
     """Where a claim fails; nothing if it does not."""
     if verdict == VERDICTS[-1]:
@@ -205,4 +202,4 @@ def where_not(verdict: str, failing: Sequence[str], what: str) -> str:
 def _in_words(shares: Floats) -> str:
     """How often each verdict comes out, the best one first."""
     found = [(v, s) for v, s in zip(VERDICTS, shares, strict=True) if s > 0]
-    return ", ".join(f"{v} {percent(s)}" for v, s in reversed(found))
+    return ", ".join(f"{v} {share(s)}" for v, s in reversed(found))

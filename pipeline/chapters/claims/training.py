@@ -8,7 +8,8 @@ from pipeline.analysis.samples import Samples
 from pipeline.analysis.style import STRATEGIES
 from pipeline.boosting.arrays import Floats
 from pipeline.chapters.claims.gap import DECAYED
-from pipeline.chapters.claims.rules import Limit, about_curves, percent
+from pipeline.chapters.claims.rules import Limit, about_curves
+from pipeline.report.render import share
 
 FIRST_ROUNDS = 3
 
@@ -20,7 +21,7 @@ FIRST_ROUNDS = 3
     figure="training",
     what="the largest change of the training MSE from one round to the next",
     limit=Limit(high=ROUNDING),
-    show=percent,
+    show=share,
     strategies=STRATEGIES,
 )
 def largest_mse_rise(at: Samples, dataset: str, strategy: str) -> Floats:

@@ -59,7 +59,7 @@ class Feedback(Chapter):
             "external": None if external is None else effects.shown(external),
             "judged": [] if external is None else effects.judge.judge_all(external),
         }
-        facts = {}
+        facts: dict[str, str] = {}
         for name, table in zip(("varied", "papers", "external"), found, strict=True):
             facts |= {} if table is None else effects.facts(table, name)
         return Section(content, effects.judge.judge_all(runs[0]), figures, facts=facts)

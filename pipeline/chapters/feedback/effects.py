@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from pipeline.analysis.style import BLUE, GREEN, ORANGE, RED, legend_below
 from pipeline.judgement import Measured, Registry, Ruling, grade
-from pipeline.report.render import changed, percent
+from pipeline.report.render import changed, percent, share
 from pipeline.runs.kinds.corrections.run import ORACLE, OWN, START
 
 AXES = ["feedback", "every"]
@@ -178,9 +178,9 @@ def _renewal(runs: pd.DataFrame) -> Ruling:
     often, seldom = int(runs["every"].min()), int(runs["every"].max())
     moved = {f: float(means[f][often] - means[f][seldom]) for f in ("in_sample", "honest")}
     return Ruling(
-        rule=f"the mean change of the test loss is larger by more than {SAME:.1%} of the loss when "
-        f"renewed every {often} trees than every {seldom} in sample, and not out of fold (partly: "
-        "one of the two)",
+        rule=f"the mean change of the test loss is larger by more than {share(SAME)} of the loss "
+        f"when renewed every {often} trees than every {seldom} in sample, and not out of fold "
+        "(partly: one of the two)",
         verdict=grade([moved["in_sample"] > SAME, moved["honest"] <= SAME]),
         measured=Measured.of(
             "feature",

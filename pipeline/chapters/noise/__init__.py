@@ -8,7 +8,7 @@ from pipeline.analysis.evidence import Evidence
 from pipeline.boosting.audit import signed_root
 from pipeline.chapters.base import Chapter, Context, Section, write_table
 from pipeline.chapters.figures.draw import draw_all
-from pipeline.report.render import listed
+from pipeline.report.render import listed, share
 
 P_VALUE = "mce_p_test"
 FIGURE = "debiased"
@@ -26,7 +26,7 @@ class Noise(Chapter):
         evidence = context.evidence
         noise = noise_table(evidence)
         write_table(context.folder / "noise.csv", noise)
-        share = noise["significant_splits"]
+        significant = noise["significant_splits"]
         digits = noise[["mce", "floor", "debiased", "low", "high"]].map("{:.3g}".format)
         shown = pd.DataFrame(
             {
@@ -36,7 +36,7 @@ class Noise(Chapter):
                 "Floor": digits["floor"],
                 "Debiased": digits["debiased"],
                 "Interval": digits["low"] + " to " + digits["high"],
-                "Significant splits": share.map("{:.0%}".format),
+                "Significant splits": significant.map(lambda s: share(s, 0)),
             }
         )
         folder = context.folder / "figures"
@@ -54,7 +54,7 @@ def _facts(noise: pd.DataFrame) -> dict[str, str]:
     start, best = (noise[noise["moment"] == m].set_index("dataset") for m in ("start", "best"))
     seen = start["low"] > 0
     left = 1 - best["debiased"].clip(lower=0) ** 2 / start["debiased"] ** 2
-    removed = {f"removed_{k}": f"{100 * left[name]:.0f} %" for k, name in enumerate(start.index[seen])}
+    removed = {f"removed_{k}": share(left[name], 0) for k, name in enumerate(start.index[seen])}
     return {
         "visible": listed(start.index[seen]),
         "invisible": listed(start.index[~seen]),

@@ -11,6 +11,7 @@ from pipeline.chapters.base import Chapter, Context, Section, write_judgements, 
 from pipeline.chapters.oracle import factors
 from pipeline.errors import ConfigError
 from pipeline.report.place import report_folder
+from pipeline.report.render import share
 from pipeline.report.scorecards import scorecard
 from pipeline.runs.plan import Plan
 
@@ -137,8 +138,8 @@ def _shown(means: pd.DataFrame, titles: Mapping[str, str]) -> pd.DataFrame:
                     "η": f"{last['eta']:g}",
                     **{f"{k} trees": "" if pd.isna(x) else f"{x:.2f}" for k, x in by_trees.items()},
                     "1 − η": f"{1 - last['eta']:g}",
-                    "Distinct predictions": f"{last['distinct_start']:.0%} → "
-                    f"{last['distinct_end']:.0%}",
+                    "Distinct predictions": f"{share(last['distinct_start'], 0)} → "
+                    f"{share(last['distinct_end'], 0)}",
                     "Test MSE / f₀'s": f"{last['mse_ratio']:.2f}",
                 }
             )

@@ -26,7 +26,7 @@ from pipeline.chapters.practice.effects import (
 )
 from pipeline.chapters.practice.findings import Compared, finding
 from pipeline.report.place import report_folder
-from pipeline.report.render import changed, percent
+from pipeline.report.render import changed, percent, share
 from pipeline.runs.kinds.corrections.run import ORACLE
 from pipeline.runs.plan import Plan
 
@@ -123,8 +123,8 @@ def _facts(e: Compared, name: str) -> dict[str, str]:
         if len(some):
             found |= {
                 f"{kind}_cells": str(len(some)),
-                f"{kind}_worse": f"{(some['low'] > 0).mean():.0%}".replace("%", " %"),
-                f"{kind}_better": f"{(some['high'] < 0).mean():.0%}".replace("%", " %"),
+                f"{kind}_worse": share((some["low"] > 0).mean(), 0),
+                f"{kind}_better": share((some["high"] < 0).mean(), 0),
                 f"{kind}_mean": changed(mean_change(some)),
             }
     for method, row in overall(e.changed).items():
@@ -189,13 +189,13 @@ def _methods(runs: pd.DataFrame, changed: pd.DataFrame, names: Mapping[str, str]
         rows.append(
             {
                 "Method": names.get(name, name) + (f" ({row.failed} failed)" if row.failed else ""),
-                "Mean change, %": percent(row.change).removesuffix(" %"),
-                "Worst cell, %": percent(row.worst).removesuffix(" %"),
-                "Better": f"{row.helped:.0%}",
-                "Worse": f"{row.harmed:.0%}",
+                "Change": percent(row.change),
+                "Worst": percent(row.worst),
+                "Better": share(row.helped, 0),
+                "Worse": share(row.harmed, 0),
                 "MCE² left": f"{more['mce']:.2f}",
                 "Calibration² left": f"{more['calibration']:.2f}",
-                "Miscalibrated": f"{more['significant']:.0%}",
+                "Miscalibrated": share(more["significant"], 0),
                 "Worst group": f"{more['group_bias']:.3f}",
                 "Worst segment": f"{more['segment_bias']:.3f}",
                 "Rounds or trees": f"{more['rounds']:.3g}",
@@ -286,7 +286,7 @@ def _defaults(found: Found | None) -> dict[str, Any] | None:
         "kept": all(ours[name] == value for name, value in best.items()),
         "tables": ", ".join(labels.datasets.values()),
         "seeds": ", ".join(str(seed) for seed in sorted(runs["seed"].unique())),
-        "no_harm": f"{settings.NO_HARM:.1%}",
+        "no_harm": share(settings.NO_HARM),
     }
 
 

@@ -21,7 +21,7 @@ from pipeline.chapters.practice.effects import (
 )
 from pipeline.chapters.practice.table import Labels, own_rows
 from pipeline.judgement import Registry, Ruling, grade
-from pipeline.report.render import percent
+from pipeline.report.render import percent, share
 
 SMALL = 2000  # rows to correct on, at most
 ROUNDS = ("unit", "relaxed", "adaptive")
@@ -95,14 +95,14 @@ def _twenty_rounds(e: Compared) -> Ruling:
         "log-loss": cells[cells["dataset"].isin(e.classes)],
     }
     said = "; ".join(
-        f"Unit, {kind}: {(some['low'] > 0).mean():.0%} of {len(some)} cells worse and "
-        f"{(some['high'] < 0).mean():.0%} better beyond chance, {percent(mean_change(some))} on "
-        f"average, median cell {percent(some['change'].median())}"
+        f"Unit, {kind}: {share((some['low'] > 0).mean(), 0)} of {len(some)} cells worse and "
+        f"{share((some['high'] < 0).mean(), 0)} better beyond chance, "
+        f"{percent(mean_change(some))} on average, median cell {percent(some['change'].median())}"
         for kind, some in parts.items()
         if len(some)
     )
     others = "; ".join(
-        f"{m.capitalize()}: {found[m].harmed:.0%} worse, {found[m].helped:.0%} better"
+        f"{m.capitalize()}: {share(found[m].harmed, 0)} worse, {share(found[m].helped, 0)} better"
         for m in ROUNDS[1:]
     )
     said += f". All cells, {others}"
@@ -130,8 +130,8 @@ def _stopping(e: Compared) -> Ruling:
         "cells worse beyond chance (partly: more)",
         verdict=verdict,
         measured=f"{percent(stopped.change)} instead of {percent(unit.change)} on average; "
-        f"{stopped.harmed:.0%} instead of {unit.harmed:.0%} of cells worse beyond chance; "
-        f"the worst cell {percent(stopped.worst)} ({e.labels.cell(*stopped.worst_cell)}).",
+        f"{share(stopped.harmed, 0)} instead of {share(unit.harmed, 0)} of cells worse beyond "
+        f"chance; the worst cell {percent(stopped.worst)} ({e.labels.cell(*stopped.worst_cell)}).",
     )
 
 
@@ -149,7 +149,7 @@ def _bound(e: Compared) -> Ruling:
     verdict = grade([trees <= best, trees <= best + PRACTICAL])
     return Ruling(
         rule="its mean change is no worse than the best strategy's (partly: by at most "
-        f"{PRACTICAL:.0%})",
+        f"{share(PRACTICAL, 0)})",
         verdict=verdict,
         measured=f"LightGBM from f {percent(trees)}; best rounds: "
         + ", ".join(f"{m.capitalize()} {percent(value)}" for m, value in bounds.items())
@@ -187,7 +187,7 @@ def _new_model(e: Compared) -> Ruling:
 
 @_finding(
     "P5",
-    f"Our defaults make no model worse by more than {HARM:.1%} of its mean test loss.",
+    f"Our defaults make no model worse by more than {share(HARM)} of its mean test loss.",
     "ours",
 )
 def _no_harm(e: Compared) -> Ruling:
@@ -198,11 +198,12 @@ def _no_harm(e: Compared) -> Ruling:
     holds = worst["change"] <= HARM
     said = (
         f"worst cell {percent(worst['change'])} [{percent(worst['low'])}, {percent(worst['high'])}]"
-        f" ({e.labels.cell(worst['dataset'], worst['situation'])}) of {len(cells)}; {beyond} worse beyond "
-        f"chance; {percent(mean_change(cells))} on average"
+        f" ({e.labels.cell(worst['dataset'], worst['situation'])}) of {len(cells)}; {beyond} "
+        f"worse beyond chance; {percent(mean_change(cells))} on average"
     )
     return Ruling(
-        rule=f"no cell's mean change above {HARM:.1%} (partly: none whose interval lies above 0)",
+        rule=f"no cell's mean change above {share(HARM)} (partly: none whose interval lies above "
+        "0)",
         verdict=grade([holds, holds or beyond == 0]),
         measured=said + (f"; in {none} cells nothing was changed." if none else "."),
     )
@@ -263,8 +264,8 @@ def _overfitting(e: Compared) -> Ruling | None:
         "more cells worse beyond chance than better, for each (partly: for some)",
         verdict=grade(worse),
         measured="; ".join(
-            f"{e.labels.method(m)}: {percent(row.change)} on average, {row.harmed:.0%} worse beyond "
-            "chance"
+            f"{e.labels.method(m)}: {percent(row.change)} on average, {share(row.harmed, 0)} "
+            "worse beyond chance"
             for m, row in found.items()
         )
         + ".",
@@ -295,7 +296,8 @@ def _multicalibrated(e: Compared) -> Ruling:
         verdict=grade(found),
         measured="significant miscalibration on test rows: "
         + ", ".join(
-            f"{name} {sure[m]:.0%} of runs (median error {left[m]:.2g} of the squared noise floor)"
+            f"{name} {share(sure[m], 0)} of runs (median error {left[m]:.2g} of the squared "
+            "noise floor)"
             for m, name in said.items()
         )
         + ".",

@@ -30,8 +30,8 @@ class Labels:
 
     def cell(self, dataset: str, situation: str) -> str:
         """A cell in words."""
-        table, place = self.datasets.get(dataset, dataset), self.situations.get(situation, situation)
-        return f"{table}, {place}"
+        place = self.situations.get(situation, situation)
+        return f"{self.datasets.get(dataset, dataset)}, {place}"
 
     def method(self, name: str) -> str:
         """A method in words."""

@@ -14,11 +14,11 @@ from pipeline.analysis.samples import single_runs
 from pipeline.analysis.scope import scope_of
 from pipeline.chapters.base import Chapter, Context, Section, write_table
 from pipeline.chapters.claims import RULES
-from pipeline.chapters.claims.rules import percent
 from pipeline.chapters.readings import likelihood
 from pipeline.chapters.readings.likelihood import CURVES, STATEMENTS, Variant
 from pipeline.errors import ConfigError
 from pipeline.report.place import report_folder
+from pipeline.report.render import share
 from pipeline.runs.plan import Plan
 
 FILE, CLAIMS_FILE = "readings.csv", "claims.csv"
@@ -141,6 +141,7 @@ def _claims(runs: Iterable[tuple[Variant, Evidence]]) -> pd.DataFrame:
                 at = drawn(evidence)
                 for id_, rule in RULES.items():
                     if rule.shown is single_runs:
-                        share = percent(rule.satisfied(at).mean(), 0)
-                        rows.setdefault(id_, {})[f"{curve}, {variant.rows} rows"] = share
+                        column = f"{curve}, {variant.rows} rows"
+                        satisfied = rule.satisfied(at).mean()
+                        rows.setdefault(id_, {})[column] = share(satisfied, 0)
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("Claim").reset_index()

@@ -79,6 +79,7 @@ class Theory(Chapter):
         folder, leaves = context.folder / "theory", _of_leaf_indicators(evidence)
         names = draw_all(study, evidence, leaves, folder / "figures")
         points = errata.make_errata(study.findings)
+        n_errata = sum(len(section["points"]) for section in points)
         files.write_text(folder / "errata.html", errata.as_html(points))
         files.write_text(folder / "errata.md", errata.as_markdown(points))
         certificates = pd.DataFrame()
@@ -99,14 +100,14 @@ class Theory(Chapter):
                 }
                 for record in study.findings
             ],
-            "n_errata": sum(len(section["points"]) for section in points),
+            "n_errata": n_errata,
             "certificates": _certificates(certificates),
             "proofs": proofs(),
         }
         pictures = [
             self.picture(folder / "figures" / f"{name}.png", n_rows=N_ROWS) for name in names
         ]
-        return Section(content, figures=pictures, facts=_facts(study, content["n_errata"]))
+        return Section(content, figures=pictures, facts=_facts(study, n_errata))
 
 
 CHAPTER = Theory()
