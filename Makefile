@@ -63,6 +63,11 @@ endef
 readings: setup ## chapter: how likely the paper's statements are under 288 readings (15 minutes)
 	$(call chapter,readings)
 
+article: setup ## the replication report as a PDF, outputs/paper/article.pdf; numbers are checked
+	@$(call install,-e '.[article]')
+	test -f outputs/paper/facts.json || $(RUN) -m pipeline experiment=paper stage=reproduce
+	$(RUN) -m pipeline experiment=paper stage=article
+
 theory: setup ## chapter: every theorem as a check, errata and proofs (3 minutes)
 	$(call chapter,theory)
 
@@ -173,4 +178,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup setup-dev reproduce smoke figures readings tune theory oracle logloss hybrid feedback feedback-external practice practice-defaults practice-external practice-smoke audit reference check-reference test test-all simulations test-quick lint format docs table1 verify-data bench large parity attack lock clean
+.PHONY: help setup setup-dev reproduce smoke figures article readings tune theory oracle logloss hybrid feedback feedback-external practice practice-defaults practice-external practice-smoke audit reference check-reference test test-all simulations test-quick lint format docs table1 verify-data bench large parity attack lock clean

@@ -56,7 +56,7 @@ class Ruling:
 
     measured : the measured values.  brief : the same in a line, where they are a table.
     rule : the rule in words, made from its own thresholds.  explanation : where the statement
-    fails, or nothing.  details : what else a page shows.
+    fails, or nothing.  details : values that sentences elsewhere quote.
     """
 
     measured: str | Measured
@@ -97,6 +97,7 @@ class Judgement(Ruling):
             "paper": self.paper,
             "figure": self.figure,
             "ours": str(self.measured),
+            "brief": self.brief or str(self.measured),
             "rule": self.rule,
             "verdict": self.verdict,
             "explanation": self.explanation,

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from pipeline.chapters import chapters
 
-# What no chapter owns: the page, its table of rounds, and the audit.
-OF_PAPER = ("report.html", "rounds.parquet", "audit.html")
+# What no chapter owns: the page, the facts that it and the article quote, the article, the table of
+# rounds, and the audit.
+OF_PAPER = ("report.html", "facts.json", "article.pdf", "rounds.parquet", "audit.html")
 
 
 def main() -> int:

@@ -587,6 +587,7 @@ STAGES = {
     "run": "",
     "reproduce": "an experiment's runs, and its report or its chapters",
     "report": "from stored runs",
+    "article": "the replication report as a PDF, from the report",
     "figures": "from a parquet alone",
     "compare": "experiments side by side",
     "validate": "the error of the settings on folds of the training rows, for a sweeper",

@@ -70,14 +70,21 @@ def _publish(plan: Plan) -> None:
     sections = [(c, section) for c, section in zip(known, made, strict=True) if section is not None]
     write_settings(plan, folder)
     judged = [j for _, section in sections for j in section.judgements]
-    facts = {c.name: dict(section.facts) for c, section in sections}
-    facts["verdicts"] = {j.id: j.verdict for j in judged}
-    files.write_text(folder / FACTS, json.dumps(facts, indent=1, ensure_ascii=False))
+    files.write_text(folder / FACTS, json.dumps(_facts(sections), indent=1, ensure_ascii=False))
     files.write_text(folder / "report.html", _page(context, sections, judged))
     print(scorecard(judged) if judged else of_summary(summary_table(context.evidence)))
     for line in scope.banner:
         print(line)
     print(f"report: {folder / 'report.html'}")
+
+
+def _facts(sections: Sequence[tuple[Chapter, Section]]) -> dict[str, str]:
+    """What sentences quote: ``chapter.fact``, and ``claim.verdict`` with further details."""
+    found = {f"{c.name}.{key}": text for c, s in sections for key, text in s.facts.items()}
+    for judged in (j for _, section in sections for j in section.judgements):
+        quoted = {"verdict": judged.verdict, **judged.details}
+        found |= {f"{judged.id}.{key}": text for key, text in quoted.items()}
+    return found
 
 
 def _page(

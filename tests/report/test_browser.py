@@ -1,4 +1,4 @@
-"""The page in a real browser: it fits its window, fetches nothing, and keeps its colours at night."""
+"""The page in a real browser: it fits its window, fetches nothing and keeps its colours."""
 
 import shutil
 

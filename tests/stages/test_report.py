@@ -46,7 +46,8 @@ def test_folder_holds_tables_figures_and_page(smoke):
 def test_replications_folder_holds_verdicts_too(replication):
     verdicts = json.loads((replication / "claims.json").read_text())
     assert {
-        "id", "text", "paper", "figure", "ours", "values", "rule", "verdict", "explanation",
+        "id", "text", "paper", "figure", "ours", "brief", "values", "rule", "verdict",
+        "explanation", "range", "satisfied",
     } == set(verdicts[0])  # fmt: skip
     assert list(pd.read_csv(replication / "table1.csv")["dataset"])[:2] == [
         "California Housing", "Diabetes",

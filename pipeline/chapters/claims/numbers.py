@@ -33,6 +33,7 @@ def table1_matches(e: Evidence) -> Ruling | None:
     verdict = VERDICTS[grades(equal)[0]]
     return Ruling(
         measured=f"{len(cells) - len(wrong)} of {len(cells)} agree",
+        details={"agree": str(len(cells) - len(wrong)), "of": str(len(cells))},
         rule="all agree (partly: at least half of them)",
         verdict=verdict,
         explanation=where_not(verdict, wrong, "Different"),

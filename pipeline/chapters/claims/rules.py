@@ -107,6 +107,7 @@ class Rule:
         verdict = VERDICTS[found] if shares[found] >= AGREEING else UNDECIDED
         lines = self._lines(e, values, mean)
         low, high = self.show(mean.min()), self.show(mean.max())
+        found_range = low if low == high else f"{low} to {high}"
         satisfied = share(self.limit.keeps(values).all(axis=1).mean(), 0)
         together = ("all together", VERDICTS[of_mean], "", "", _in_words(shares))
         return Ruling(
@@ -114,9 +115,9 @@ class Rule:
                 ("", "mean over seeds", f"{samples.name}: median", "90 % of them", "satisfied in"),
                 (*lines, together),
             ),
-            brief=f"{self.what[0].upper()}{self.what[1:]}: {low}"
-            + (f" to {high}" if high != low else "")
-            + f". Satisfied by {satisfied} of {samples.name}.",
+            brief=f"{self.what[0].upper()}{self.what[1:]}: {found_range}. "
+            f"Satisfied by {satisfied} of {samples.name}.",
+            details={"range": found_range, "satisfied": satisfied},
             rule=self._words(samples, values),
             verdict=verdict,
             explanation=""

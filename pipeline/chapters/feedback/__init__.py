@@ -53,7 +53,7 @@ class Feedback(Chapter):
         if varied is not None:
             folder = context.folder / "figures"
             figures.append(self.draw(lambda: effects.draw(varied), folder, FIGURE))
-        content = {
+        content: dict[str, Any] = {
             "table": None if varied is None else effects.shown(varied),
             "papers": None if papers is None else effects.shown(papers),
             "external": None if external is None else effects.shown(external),
@@ -62,6 +62,7 @@ class Feedback(Chapter):
         facts: dict[str, str] = {}
         for name, table in zip(("varied", "papers", "external"), found, strict=True):
             facts |= {} if table is None else effects.facts(table, name)
+        facts["external_holding"] = str(sum(j.verdict == "holds" for j in content["judged"]))
         return Section(content, effects.judge.judge_all(runs[0]), figures, facts=facts)
 
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from pipeline.analysis.curves import FLOOR, SQUARE
 from pipeline.analysis.style import BLUE, GREEN, ORANGE, PANEL, PURPLE, RED, legend_below
 from pipeline.judgement import Measured, Registry, Ruling, grade
-from pipeline.report.render import percent
+from pipeline.report.render import listed, percent
 from pipeline.theory.findings.hybrid import hybrid_kappa, hybrid_kappa_sharp
 
 COLOURS = (RED, ORANGE, GREEN, BLUE, PURPLE)
@@ -101,6 +101,7 @@ def _bounds(runs: pd.DataFrame) -> Ruling:
         rule="‖y − f_{t+1}‖ is at most the bound in every round of every run whose η is in its "
         "range, although 100 trees are no exact oracle (partly: for one of the two bounds)",
         verdict=grade([bool((s[name] <= 1 + ROUNDING).all()) for name, s in within.items()]),
+        details={name: str(len(some)) for name, some in within.items()},
         measured=Measured.of(
             "bound",
             ("runs in its range", "largest error over the bound"),
@@ -151,6 +152,11 @@ def _held_out(runs: pd.DataFrame) -> Ruling:
         rule="with η = ½, the mean test MSE of the last round is below that of γ = 0 for every "
         "γ > 0, and below ŷ's for none, on every dataset (partly: one of the two)",
         verdict=grade([bool(better.all()), bool(worse.all())]),
+        details={
+            "better": str(better.sum()),
+            "of": str(len(better)),
+            "beaten_on": listed(table.index[~worse]),
+        },
         measured=Measured.of(
             "dataset",
             (*(f"γ = {g:g}" for g in table), "ŷ"),

@@ -122,6 +122,7 @@ def _loss_falls(runs: pd.DataFrame) -> Ruling:
         "the step sizes). By convexity this needs no more than that the whole step h_t does not "
         "raise it.",
         verdict=grade((unit["rises"] == 0).groupby(unit["eta"]).all()),
+        details={"rising": str((unit["rises"] > 0).sum()), "of": str(len(unit))},
         measured=Measured.of(
             "dataset",
             ("Unit runs without a rise", "of all strategies"),
@@ -175,6 +176,7 @@ def _convexity(runs: pd.DataFrame) -> Ruling:
         rule="no Unit run meets the condition with its own m, which depends on η, and in all with "
         f"η = {large['eta'].iloc[0]:g} the largest logit grows (partly: one of the two)",
         verdict=grade([never, grow]),
+        details={"met": str((unit["eta"] <= unit["step"]).sum()), "of": str(len(unit))},
         measured=Measured.of(
             "dataset",
             ("m of the first round", "smallest m", "largest logit, start → end", "m/(2L) by η"),
@@ -254,6 +256,10 @@ def _held_out(runs: pd.DataFrame) -> Ruling:
         rule="the mean ratio of the last round's test log-loss to the start's is above 1 in every "
         "case (partly: in most); the best round is each run's own, picked on the test rows",
         verdict=grade([bool(worse.all()), bool(worse.mean() > 0.5)]),
+        details={
+            "worse": str(worse.xs("unit", level=1).sum()),
+            "of": str(worse.xs("unit", level=1).size),
+        },
         measured=Measured.of(
             "dataset",
             ("last round: Unit, Relaxed, Adaptive", "best round"),

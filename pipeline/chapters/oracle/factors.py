@@ -171,6 +171,7 @@ def _factor_tends_to_the_rate_of_interpolation(runs: pd.DataFrame) -> Ruling | N
         verdict=grade([there.all(), some]),
         measured=f"{there.sum()} of {len(there)} are within {TOLERANCE}, {nearer.sum()} are nearer."
         + (f" Not within: {', '.join(others)}." if others else ""),
+        details={"there": str(there.sum()), "of": str(len(there))},
     )
 
 
@@ -194,6 +195,7 @@ def _factor_follows_the_error(runs: pd.DataFrame) -> Ruling | None:
         verdict=grade([by_error >= FOLLOWS > by_trees, by_error > by_trees]),
         measured=f"R² {by_error:.2f} over the error, {by_trees:.2f} over trees per row "
         f"({len(means)} settings).",
+        details={"error": f"{by_error:.2f}", "trees": f"{by_trees:.2f}", "of": str(len(means))},
     )
 
 
@@ -273,6 +275,7 @@ def _smoother_is_faster(runs: pd.DataFrame) -> Ruling | None:
         f"cases ({_range(table.iloc[:, -1])} against {_range(table.iloc[:, 0])}); it falls with "
         f"every step of the width in {every}. κ with L_A measured along the rounds is below 1 in "
         f"{useful} of {len(means)} settings; the factor is at most κ in {kept}.",
+        details={"falls": str(falls.sum()), "of": str(len(falls))},
     )
 
 

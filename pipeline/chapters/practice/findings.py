@@ -232,6 +232,11 @@ def _ahead(id_: str, peer: str, title: str) -> None:
             rule="a mean change below 0 in every situation, and no cell worse beyond chance "
             "(partly: a mean change below 0 over all cells)",
             verdict=grade([mean_change(ours) < 0, not behind and worse == 0]),
+            details={
+                "better": str((ours["change"] < 0).sum()),
+                "of": str(len(ours)),
+                "beyond": str(better),
+            },
             measured=f"{percent(mean_change(ours))} on average ({', '.join(parts)}); better in "
             f"{int((ours['change'] < 0).sum())} of {len(ours)} cells, beyond chance in {better}; "
             f"worse beyond chance in {worse}"

@@ -68,7 +68,7 @@ class Readings(Chapter):
         table, claims = (
             pd.read_csv(self.result(context, f"readings/{name}")) for name in (FILE, CLAIMS_FILE)
         )
-        return Section(_content(table) | {"claims": claims})
+        return Section(_content(table) | {"claims": claims}, facts=_facts(table))
 
 
 CHAPTER = Readings()
@@ -106,6 +106,14 @@ def _content(table: pd.DataFrame) -> dict[str, Any]:
         "hardest": (*hardest, f"{pairs[hardest]:.2f}"),
         "r2_tolerance": likelihood.R2_TOLERANCE,
     }
+
+
+def _facts(table: pd.DataFrame) -> dict[str, str]:
+    """The posterior of every option, and the largest probability of every statement."""
+    options = likelihood.by_choice(table).to_dict("records")
+    posteriors = {f"{o['choice']}: {o['option']}": _two_digits(o["posterior"]) for o in options}
+    reached = {name: _two_digits(table[name].max()) for name in STATEMENTS}
+    return {"n": str(len(table)), **posteriors, **reached}
 
 
 def _shown(table: pd.DataFrame) -> pd.DataFrame:
