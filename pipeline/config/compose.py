@@ -1,7 +1,6 @@
 """Hydra's composition as a function: overrides in, typed configs out, errors as `ConfigError`."""
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -10,7 +9,7 @@ from hydra import compose, initialize_config_dir
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.utils import create_config_search_path
 from hydra.core.global_hydra import GlobalHydra
-from hydra.core.override_parser.types import IntervalSweep, Override
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -144,7 +143,7 @@ def check_overrides(overrides: Sequence[str], *, multirun: bool) -> None:
     found = parsed(overrides)
     for override in found:
         _check_key(override, overrides)
-    values = [_values(o, multirun=multirun, intervals=optimises(overrides)) for o in found]
+    values = [_values(override, multirun=multirun) for override in found]
     if multirun:
         first = [v[0] for v in values]
         tried = [first]
@@ -154,19 +153,9 @@ def check_overrides(overrides: Sequence[str], *, multirun: bool) -> None:
             _refuse_axes(found, tuple(AXES))
 
 
-def optimises(overrides: Sequence[str]) -> bool:
-    """Whether a sweeper chooses the values of a multirun by what jobs return."""
-    return any(line in {"experiment=tune", "hydra/sweeper=optuna"} for line in overrides)
-
-
 def first_of_sweep(overrides: Sequence[str]) -> list[str]:
     """The overrides of a multirun's first job."""
-    return [_values(o, multirun=True, intervals=True)[0] for o in parsed(overrides)]
-
-
-def jobs_of_sweep(overrides: Sequence[str]) -> int:
-    """How many jobs a multirun has."""
-    return math.prod(len(_values(override, multirun=True)) for override in parsed(overrides))
+    return [_values(override, multirun=True)[0] for override in parsed(overrides)]
 
 
 def typed(raw: DictConfig) -> Config:
@@ -229,8 +218,8 @@ def _refuse_axes(overrides: Sequence[Override], groups: Sequence[str]) -> None:
             )
 
 
-def _values(override: Override, *, multirun: bool, intervals: bool = False) -> list[str]:
-    """An override for each value of a sweep; of an interval, where there may be one, its ends."""
+def _values(override: Override, *, multirun: bool) -> list[str]:
+    """An override for each value of a sweep."""
     line = str(override.input_line)
     if not override.is_sweep_override():
         return [line]
@@ -239,9 +228,6 @@ def _values(override: Override, *, multirun: bool, intervals: bool = False) -> l
     if not multirun:
         raise ConfigError(f"{line}: several values need a multirun; add -m")
     prefix = line.split("=", 1)[0]
-    swept = override.value()
-    if intervals and isinstance(swept, IntervalSweep):
-        return [f"{prefix}={swept.start}", f"{prefix}={swept.end}"]
     try:
         return [f"{prefix}={value}" for value in override.sweep_string_iterator()]
     except HydraException:

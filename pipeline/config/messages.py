@@ -17,8 +17,7 @@ from pipeline.config.schema import GROUPS, leaves
 from pipeline.errors import ConfigError
 
 # The extras that bring choices of Hydra.
-EXTRAS = {name: name for name in ("optuna", "joblib", "ray")}
-EXTRAS |= {"submitit_local": "slurm", "submitit_slurm": "slurm"}
+EXTRAS = {"joblib": "joblib", "submitit_local": "slurm", "submitit_slurm": "slurm"}
 
 
 def check_key(key: str) -> None:

@@ -577,19 +577,12 @@ class Compare(Section):
     )
 
 
-class Validation(Section):
-    """How ``stage=validate`` finds the error that a sweeper minimises."""
-
-    folds: int = whole("folds of the training rows", 2, 100)
-
-
 STAGES = {
     "run": "",
     "reproduce": "an experiment's runs, and its report or its chapters",
     "report": "from stored runs",
     "figures": "from a parquet alone",
     "compare": "experiments side by side",
-    "validate": "the error of the settings on folds of the training rows, for a sweeper",
     "audit": "of a file's predictions, or of a grid's initial forests",
     "fetch": "",
     "preprocess": "",
@@ -617,7 +610,6 @@ class Config(Section):
     grid: Grid
     figures: Figures
     compare: Compare
-    validation: Validation
     output_dir: Folder = says("a folder for results", min_length=1)
 
     @model_validator(mode="after")

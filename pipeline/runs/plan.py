@@ -17,7 +17,7 @@ from pipeline.runs.store import CorruptRun, RunId, RunStore, StoredRun
 from pipeline.runs.tasks import Task
 
 PAPER, OWN = "paper", "own"  # where runs go that name no experiment
-RESERVED = ("audit", "compare", "figures", "tune")  # folders that stages write to
+RESERVED = ("audit", "compare", "figures")  # folders that stages write to
 CHECKPOINTS = "checkpoints"
 
 
