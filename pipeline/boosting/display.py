@@ -9,6 +9,7 @@ import pandas as pd
 from .arrays import Floats
 from .audit.auditor import Auditor, cluster_codes, is_binary
 from .bias_tests import Moments
+from .descriptions import described
 from .frames import columns_of, outcomes_of, predictions_of
 from .inspection import AuditResult, audit_predictions, groups_of
 from .rows import PredictedRows, Rows
@@ -20,6 +21,7 @@ OVERALL = "all rows"
 FEWEST_ROWS = 20  # in a bin of a curve
 
 
+@described
 class MulticalibrationDisplay:
     """Reliability curves, overall and per group, and the worst segments of one or two predictions.
 
@@ -55,10 +57,7 @@ class MulticalibrationDisplay:
 
         Parameters
         ----------
-        X : table or array of shape (n, d)
-            Rows that the model was not fitted to.
-        y : array of shape (n,)
-            Their outcomes.
+        {held_out}
         prediction : array of shape (n,), or mapping of name to such
             The predictions.
         ax : matplotlib axes, optional
@@ -81,10 +80,7 @@ class MulticalibrationDisplay:
         ----------
         estimator : fitted regressor or classifier
             The model.
-        X : table or array of shape (n, d)
-            Rows that it was not fitted to.
-        y : array of shape (n,)
-            Their outcomes.
+        {held_out}
         **options : dict
             Those of `from_predictions`.
 
@@ -122,10 +118,7 @@ class MulticalibrationDisplay:
 
         Parameters
         ----------
-        X : table or array of shape (n, d)
-            Rows that the model was not fitted to.
-        y : array of shape (n,)
-            Their outcomes.
+        {held_out}
         prediction : array of shape (n,), or mapping of name to such
             The predictions.
         sample_weight, groups : optional
@@ -172,13 +165,7 @@ class MulticalibrationDisplay:
 
         Parameters
         ----------
-        ax : matplotlib axes, optional
-            Where to plot; a new figure by default.
-
-        Returns
-        -------
-        self
-            With ``ax_`` and ``figure_``.
+        {plotted}
         """
         ax = self._axes(ax)
         ends = []
@@ -204,13 +191,7 @@ class MulticalibrationDisplay:
 
         Parameters
         ----------
-        ax : matplotlib axes, optional
-            Where to plot; a new figure by default.
-
-        Returns
-        -------
-        self
-            With ``ax_`` and ``figure_``.
+        {plotted}
         """
         ax = self._axes(ax)
         labels: list[str] = []
@@ -238,6 +219,7 @@ class MulticalibrationDisplay:
         return found[0]
 
 
+@described
 class RoundsDisplay:
     """The rounds of a fit: the loss of rows held out, what was kept, and how certain that is.
 
@@ -339,13 +321,7 @@ class RoundsDisplay:
 
         Parameters
         ----------
-        ax : matplotlib axes, optional
-            Where to plot; a new figure by default.
-
-        Returns
-        -------
-        self
-            With ``ax_`` and ``figure_``.
+        {plotted}
         """
         self.ax_, self.figure_ = _axes(ax)
         for colour, (name, curve) in zip(COLOURS, self.curves_.items(), strict=False):

@@ -15,6 +15,7 @@ from .arrays import Floats
 from .audit import Assessment, Auditor
 from .audit.auditor import cluster_codes, is_binary
 from .bias_tests import Moments
+from .descriptions import described
 from .encoding import check_levels, design_of
 from .frames import (
     Column,
@@ -34,27 +35,14 @@ MANY_FLIPS, FEW_FLIPS = 999, 99
 MANY_UP_TO = 20_000  # rows
 
 
+@described
 @dataclass(frozen=True)
 class AuditResult(Assessment):
     """The result of an audit of predictions.
 
     Parameters
     ----------
-    n : int
-        The number of rows.
-    mce : float
-        The plug-in multicalibration error over random trees.
-    floor : float
-        The error that a perfect predictor with these squared residuals would have.
-    debiased_square : float
-        Unbiased for the squared error; ``debiased`` is its root, with its sign.
-    standard_error : float
-        The standard error of the debiased square.
-    p_value : float
-        Of the hypothesis that there is no miscalibration; one test on all rows, adjusted for
-        nothing.
-    leaves : Leaves
-        The sums over the leaves of the trees.
+    {assessment}
     segments : DataFrame
         The worst segments found, ranked: rule, rows, prediction, outcome, bias, low, high,
         p_value. All numbers come from a half of the rows that the segment was not searched on;
@@ -117,6 +105,7 @@ class AuditResult(Assessment):
         ).T
 
 
+@described
 def audit_predictions(
     X: Any,
     y: Any,
@@ -156,10 +145,7 @@ def audit_predictions(
         The largest number of segments.
     min_rows : int, optional
         The smallest number of rows of a segment; by default 1 % of them, and at least 30.
-    n_trees : int, default=100
-        The number of random trees.
-    depth : int, default=3
-        Their depth.
+    {audit_trees}
     clusters : array of shape (n,), optional
         Labels, if rows depend on each other: those with the same label may (visits of one patient,
         weeks of one shop), those with different labels must not. A cluster counts as one row in
