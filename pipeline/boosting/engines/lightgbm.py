@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from ..arrays import Floats
 from .base import Engine, FitsLogLoss, Fitter, TreeSettings
@@ -56,7 +55,6 @@ class LightgbmFitter(Fitter, FitsLogLoss):
     binned: Any
     seen: NDArray[np.intp] | None
 
-    @override
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[TreeEnsemble, Floats]:
         return self._trained(self._parameters(seed), self._dataset(f, residual), f)
 
@@ -69,7 +67,6 @@ class LightgbmFitter(Fitter, FitsLogLoss):
         ensemble = TreeEnsemble.of_lightgbm(booster.model_to_string())
         return ensemble, ensemble.predict(self.X, feature)
 
-    @override
     def fit_log_loss(
         self, feature: Floats, y: Floats, f: Floats, seed: int
     ) -> tuple[TreeEnsemble, Floats]:
@@ -102,7 +99,6 @@ class LightgbmEngine(Engine):
     bins: Bins = Bins()
     categorical: tuple[int, ...] = ()
 
-    @override
     def bind(self, X: Floats, weights: Floats | None = None) -> LightgbmFitter:
         if weights is not None:
             weights = weights / weights[weights > 0].mean()  # l2 does not depend on their unit

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from ..arrays import Floats
 from ..caching import ENTRY, INNER
@@ -115,7 +114,6 @@ class TreeEnsemble(Ensemble, OfTrees):
         """Return the trees of a model's text, and a constant that is added to them."""
         return cls(*lightgbm_nodes(model, constant))
 
-    @override
     def predict(self, X: Floats, f: Floats) -> Floats:
         self.check_rows(X)
         out = np.empty(len(f))
@@ -127,11 +125,9 @@ class TreeEnsemble(Ensemble, OfTrees):
         if X.ndim != 2 or X.shape[1] != len(self.importances) - 1:
             raise ValueError(f"X: has shape {X.shape} instead of (n, {len(self.importances) - 1})")
 
-    @override
     def gains(self) -> Floats:
         return self.importances
 
-    @override
     def nodes(self) -> Nodes:
         return self.trees
 

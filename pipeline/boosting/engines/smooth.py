@@ -15,7 +15,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from typing_extensions import override
 
 from ..arrays import Floats
 from ..logloss import curvature, log_losses, sigmoid
@@ -43,11 +42,9 @@ class Basis(Protocol):
 class LinearBasis(Basis):
     """The columns themselves."""
 
-    @override
     def __call__(self, Z: Floats) -> Floats:
         return Z
 
-    @override
     def slopes(self, Z: Floats) -> Floats:
         found = np.zeros_like(Z)
         found[:, -1] = 1.0
@@ -64,11 +61,9 @@ class CosineBasis(Basis):
     frequencies: Floats
     phases: Floats
 
-    @override
     def __call__(self, Z: Floats) -> Floats:
         return np.cos(Z @ self.frequencies + self.phases)
 
-    @override
     def slopes(self, Z: Floats) -> Floats:
         return -np.sin(Z @ self.frequencies + self.phases) * self.frequencies[-1]
 
@@ -93,11 +88,9 @@ class SoftTrees(Basis):
     cuts: Floats
     width: float
 
-    @override
     def __call__(self, Z: Floats) -> Floats:
         return self._leaves(Z)[0]
 
-    @override
     def slopes(self, Z: Floats) -> Floats:
         return self._leaves(Z)[1]
 
@@ -173,11 +166,9 @@ class SmoothEnsemble(Ensemble):
     theta: Floats
     constant: float
 
-    @override
     def predict(self, X: Floats, f: Floats) -> Floats:
         return self.constant + self.basis(self.units(np.column_stack([X, f]))) @ self.theta
 
-    @override
     def gains(self) -> Floats:
         return np.full(len(self.units.mean), np.nan)  # nothing is split
 
@@ -191,13 +182,11 @@ class SmoothFitter(Fitter, FitsLogLoss, Projects):
     l2: float
     weights: Floats | None
 
-    @override
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[SmoothEnsemble, Floats]:
         B, units = self.matrix(f)
         theta, constant = self._solve(B, residual, self.weights)
         return self._fitted(B, units, theta, constant)
 
-    @override
     def fit_log_loss(
         self, feature: Floats, y: Floats, f: Floats, seed: int
     ) -> tuple[SmoothEnsemble, Floats]:
@@ -226,7 +215,6 @@ class SmoothFitter(Fitter, FitsLogLoss, Projects):
             (theta, constant), loss = new, found
         return self._fitted(B, units, theta, constant)
 
-    @override
     def movement(self, before: Floats, after: Floats) -> float:
         # The power method on the symmetric A(after) − A(before).
         first, second = self.projector(before), self.projector(after)
@@ -288,7 +276,6 @@ class SmoothEngine(Engine):
     settings: TreeSettings
     width: float = 0.5
 
-    @override
     def bind(self, X: Floats, weights: Floats | None = None) -> SmoothFitter:
         basis = BASES[self.name](Standardised.of(X)(X), self.settings, self.width)
         return SmoothFitter(basis, X, self.settings.l2, weights)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from typing_extensions import override
 
 from .. import stopping
 from ..arrays import Floats
@@ -62,7 +61,6 @@ class Algorithm(Method):
     leaf: float = 1
     stopped: bool = False
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         leaf = self.leaf if self.leaf >= 1 else max(1.0, self.leaf * len(sample))
         model = _kind(sample)(
@@ -110,7 +108,6 @@ class Feedback(Method):
         if self.feedback not in FEEDBACK:
             raise ValueError(f"feedback={self.feedback}: must be one of {', '.join(FEEDBACK)}")
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         loss: Loss = LogLoss() if sample.binary else SquaredLoss()
         engine = make_engine("exact", TreeSettings(self.every, self.depth, self.learning_rate))
@@ -163,7 +160,6 @@ class HybridRounds(Method):
     depth: int = 3
     learning_rate: float = 0.1
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         weak = make_engine("exact", TreeSettings(self.trees, self.depth, self.learning_rate))
         rows, nowhere = Rows(y=sample.y), np.full(len(sample), NO_FOLD)
@@ -220,7 +216,6 @@ class Estimator(Method):
     stack: bool | None = None
     in_sample: bool = False
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         given = {f.name: getattr(self, f.name) for f in fields(self)}
         del given["in_sample"]

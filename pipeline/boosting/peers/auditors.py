@@ -20,7 +20,6 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
-from typing_extensions import override
 
 from ..arrays import Flags, Floats
 from .base import Corrected, Method, Range, Sample
@@ -50,7 +49,6 @@ class AuditorBoosting(Method):
         if self.auditor not in ("ridge", "tree"):
             raise ValueError(f"auditor={self.auditor}: must be ridge or tree")
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         scale = Range.of(sample)
         y, first = scale.to(sample.y), scale.to(sample.f)

@@ -16,7 +16,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
-from typing_extensions import override
 
 from ..arrays import Floats, Ints
 from .base import Corrected, Method, Range, Sample
@@ -79,7 +78,6 @@ class LevelSetBoosting(Method):
         if self.learner not in ("linear", "tree"):
             raise ValueError(f"learner={self.learner}: must be linear or tree")
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         scale = Range.of(sample)
         train = _Placed.of(sample, scale, self.levels)

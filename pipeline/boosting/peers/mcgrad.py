@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from typing_extensions import override
 
 from ..arrays import Floats
 from .base import Corrected, Method, Sample
@@ -30,7 +29,6 @@ class Mcgrad(Method):
     num_leaves: int | None = None
     in_sample: bool = False
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         from mcgrad.methods import MCGrad, RegressionMCGrad  # the extra 'peers'
 

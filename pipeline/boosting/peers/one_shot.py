@@ -10,7 +10,6 @@ range of y. What the appendix calls a share of the features is one of the rows i
 from dataclasses import dataclass
 
 import numpy as np
-from typing_extensions import override
 
 from ..arrays import Floats
 from .base import Corrected, Method, Range, Sample
@@ -40,7 +39,6 @@ class OneShotTrees(Method):
     aside: float = 0.3
     in_sample: bool = False
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         train, stopping = sample, validation
         if not self.in_sample:

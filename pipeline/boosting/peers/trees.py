@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.model_selection import KFold
-from typing_extensions import override
 
 from ..arrays import Floats
 from ..logloss import logit, sigmoid
@@ -93,7 +92,6 @@ class Lightgbm(Method):
         if self.start not in ("nothing", "model"):
             raise ValueError(f"start={self.start}: must be nothing or model")
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         settings: dict[str, Any] = {
             "learning_rate": self.learning_rate,
@@ -159,7 +157,6 @@ class CrossFittedTrees(Method):
         if self.combine not in ("average", "refit"):
             raise ValueError(f"combine={self.combine}: must be average or refit")
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         import lightgbm  # the extra 'lightgbm'
 
@@ -203,7 +200,6 @@ class Histogram(Method):
     leaves: int = 31
     patience: int = 10
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         kind = HistGradientBoostingClassifier if sample.binary else HistGradientBoostingRegressor
         model = kind(
