@@ -15,7 +15,7 @@ feature); see ``theory/proofs/feedback.tex``.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -30,7 +30,8 @@ from .rows import Rows
 
 # What the trees are given as a feature: f_t of the trajectory that has not seen the row's y, f_t of
 # the trajectory that they belong to (the paper), f_0, or nothing.
-FEEDBACK = ("honest", "in_sample", "initial", "none")
+FeedbackName = Literal["honest", "in_sample", "initial", "none"]
+FEEDBACK: tuple[str, ...] = get_args(FeedbackName)
 NO_FOLD = -1  # of a row that all trajectories are fitted to
 
 

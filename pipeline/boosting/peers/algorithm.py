@@ -20,10 +20,10 @@ from ..regressor import MulticalibrationBoostingRegressor
 from ..rescaling import Unit
 from ..rows import Rows, TrainingRows
 from ..trajectories import (
-    FEEDBACK,
     NO_FOLD,
     BoostingSettings,
     CrossFit,
+    FeedbackName,
     Trajectory,
     corrected_stages,
 )
@@ -95,18 +95,13 @@ class Feedback(Method):
     name = "feedback"
     cost = 8.0
 
-    feedback: str = "in_sample"
+    feedback: FeedbackName = "in_sample"
     every: int = 100
     total: int = 1000
     eta: float = 1.0
     depth: int = 3
     learning_rate: float = 0.05
     folds: int = 5
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        if self.feedback not in FEEDBACK:
-            raise ValueError(f"feedback={self.feedback}: must be one of {', '.join(FEEDBACK)}")
 
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         loss: Loss = LogLoss() if sample.binary else SquaredLoss()
@@ -163,7 +158,7 @@ class HybridRounds(Method):
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         weak = make_engine("exact", TreeSettings(self.trees, self.depth, self.learning_rate))
         rows, nowhere = Rows(y=sample.y), np.full(len(sample), NO_FOLD)
-        found: list[tuple[float, int, Corrected]] = []
+        found: list[tuple[float, Trajectory]] = []
         for gamma in GAMMAS:
             engine = HybridEngine(weak, gamma) if gamma else weak
             settings = BoostingSettings(SquaredLoss(), engine, self.eta, Unit(), seed)
@@ -175,20 +170,10 @@ class HybridRounds(Method):
                 validation.loss(_within(validation, f))
                 for f in trajectory.stages(validation.X, validation.f)
             ]
-            best = int(np.argmin(losses))
-            kept = replace(trajectory, rounds=trajectory.rounds[:best])
-            found.append((min(losses), len(found), _mixed(kept, best)))
-        return min(found)[-1]
-
-
-def _mixed(trajectory: Trajectory, best: int) -> Corrected:
-    """Return the correction by a trajectory of the squared loss."""
-
-    def predict(rows: Sample) -> Floats:
-        *_, last = trajectory.stages(rows.X, rows.f)
-        return _within(rows, last)
-
-    return Corrected(predict, best)
+            rounds = trajectory.rounds[: int(np.argmin(losses))]
+            found.append((min(losses), replace(trajectory, rounds=rounds)))
+        _, best = min(found, key=lambda one: one[0])
+        return Corrected(lambda r: _within(r, best.end(r.X, r.f)), len(best.rounds))
 
 
 def _within(rows: Sample, f: Floats) -> Floats:
@@ -217,12 +202,9 @@ class Estimator(Method):
     in_sample: bool = False
 
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
-        del given["in_sample"]
-        model = _kind(sample)(
-            random_state=seed, **{k: v for k, v in given.items() if v is not None}
-        )
-        held_out: dict[str, Any] = {}
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "in_sample"}
+        chosen = {name: value for name, value in given.items() if value is not None}
+        model, held_out = _kind(sample)(random_state=seed, **chosen), {}
         if self.validates:
             held_out = {
                 "X_val": validation.X,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -70,6 +70,13 @@ class Method(Protocol):
     validates_by: ClassVar[str | bool] = False
 
     def __init__(self, **options: Any) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for an option that is none of the values that its type names."""
+        for name, kind in get_type_hints(type(self)).items():
+            value, allowed = getattr(self, name), get_args(kind)
+            if get_origin(kind) is Literal and value not in allowed:
+                raise ValueError(f"{name}={value}: must be one of {', '.join(allowed)}")
 
     @property
     def validates(self) -> bool:
