@@ -54,10 +54,12 @@ def main() -> None:
             print(help_text(overrides))
             return
         _rewrite_arguments(args.overrides, overrides)
+        first = None
         if not (args.hydra_help or args.info or args.shell_completion):
-            compose.check_overrides(overrides, multirun=args.multirun)
+            first = compose.check_overrides(overrides, multirun=args.multirun)
         if args.multirun:
-            _check_sweep(overrides)
+            if first is not None:
+                _check_sweep(overrides, Path(first.output_dir) / ".multirun")
             _hydra_main()
         else:
             os.environ["HYDRA_FULL_ERROR"] = "1"  # an error reaches us instead of being printed
@@ -83,9 +85,8 @@ def _rewrite_arguments(given: Sequence[str], overrides: Sequence[str]) -> None:
     sys.argv[1:] = [*flags, *overrides]
 
 
-def _check_sweep(overrides: Sequence[str]) -> None:
+def _check_sweep(overrides: Sequence[str], folder: Path) -> None:
     """What Hydra would find out with a traceback: a folder it cannot make, a missing Slurm."""
-    folder = Path(load(compose.first_of_sweep(overrides)).output_dir) / ".multirun"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

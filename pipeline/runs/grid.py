@@ -21,7 +21,8 @@ from pipeline.runs.plan import Plan
 from pipeline.runs.progress import Progress, RoundTable
 from pipeline.runs.store import CorruptRun, RunId, RunStore, clear_errors
 from pipeline.runs.tasks import Failure, Outcome, Task
-from pipeline.runs.workers import Workers, open_workers
+from pipeline.runs.workers import open_workers
+from pipeline.runs.workers.base import Workers
 
 log = logging.getLogger("pipeline")
 
