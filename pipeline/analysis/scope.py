@@ -25,19 +25,14 @@ READINGS = (
 
 @dataclass(frozen=True)
 class Scope:
-    """How a grid differs from the paper's.
+    """How a grid differs from the paper's."""
 
-    datasets : display names.  missing : datasets and strategies of the paper that were not run.
-    seeds : which ones, if they are not the paper's.  few : whether they are fewer than its.
-    readings : choices where the paper is silent.  changed : what makes it an experiment of its own.
-    """
-
-    datasets: tuple[str, ...]
-    missing: tuple[str, ...]
-    seeds: str
-    few: bool
-    readings: tuple[str, ...]
-    changed: tuple[str, ...]
+    datasets: tuple[str, ...]  # display names
+    missing: tuple[str, ...]  # datasets and strategies of the paper that were not run
+    seeds: str  # which ones, if they are not the paper's
+    few: bool  # whether they are fewer than its
+    readings: tuple[str, ...]  # choices where the paper is silent
+    changed: tuple[str, ...]  # what makes it an experiment of its own
 
     @property
     def is_replication(self) -> bool:

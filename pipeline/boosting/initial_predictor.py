@@ -28,25 +28,20 @@ class FittedInitial:
 
 @dataclass(frozen=True)
 class InitialPredictor:
-    """How the rows of a fit get their initial scores.
+    """How the rows of a fit get their initial scores."""
 
-    predictor : the initial predictor, not fitted unless ``cv`` is "prefit".
-    cv : how training rows get their scores, as ``init_cv`` of the estimators; a number of folds if
-        there are rows enough.
-    view : maps the trees' matrix to what the predictor is given; None: it is given the table as it
-        was passed to the estimator.
-    seed : of the folds.
-    predict : (predictor, table) → its predictions as scores (n,), or (n, classes) of many.
-    out_of_bag : a fitted forest → its out-of-bag predictions, likewise.
-    """
-
-    predictor: Any
+    predictor: Any  # the initial predictor, not fitted unless ``cv`` is "prefit"
+    # How training rows get their scores, as ``init_cv`` of the estimators; a number of folds if
+    # there are rows enough
     cv: Any
+    # Maps the trees' matrix to what the predictor is given; None: it is given the table as it was
+    # passed to the estimator
     view: Callable[[Floats], Floats] | None
     is_classifier: bool
-    seed: int
+    seed: int  # of the folds
+    # (predictor, table) → its predictions as scores (n,), or (n, classes) of many
     predict: Callable[[Any, Any], Floats]
-    out_of_bag: Callable[[Any], Floats]
+    out_of_bag: Callable[[Any], Floats]  # a fitted forest → its out-of-bag predictions, likewise
 
     @property
     def is_prefit(self) -> bool:

@@ -31,16 +31,13 @@ DOUBT = 0.7
 
 @dataclass(frozen=True)
 class Choice:
-    """The best round.
-
-    first, f : (n,) f_0 and the best round's scores of the rows that were looked at.  scores : of
-    every round that was fitted (higher is better).
-    """
+    """The best round."""
 
     best_round: int
+    # first, f: (n,) f_0 and the best round's scores of the rows that were looked at
     first: Floats
     f: Floats
-    scores: Floats
+    scores: Floats  # of every round that was fitted (higher is better)
 
 
 @dataclass(frozen=True)

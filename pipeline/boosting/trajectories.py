@@ -37,10 +37,7 @@ NO_FOLD = -1  # of a row that all trajectories are fitted to
 
 @dataclass(frozen=True)
 class BoostingSettings:
-    """What the trajectories of a fit share.
-
-    from_constant : they start from the best constant instead of f_0.
-    """
+    """What the trajectories of a fit share."""
 
     loss: Loss
     engine: Engine
@@ -48,21 +45,18 @@ class BoostingSettings:
     rescaling: Rescaling
     seed: int
     feedback: str = "in_sample"
-    from_constant: bool = False
+    from_constant: bool = False  # they start from the best constant instead of f_0
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A fitted trajectory.
-
-    start : the score that it starts from; None is f_0.  share : of it in a model's correction.
-    """
+    """A fitted trajectory."""
 
     rounds: tuple[Round, ...]
     eta: float
     feedback: str = "in_sample"
-    start: float | None = None
-    share: float = 1.0
+    start: float | None = None  # the score that it starts from; None is f_0
+    share: float = 1.0  # of it in a model's correction
 
     def stages(self, X: Floats, f0: Floats) -> Iterator[Floats]:
         """Yield the scores after each round, (n,), of new rows with initial scores f0 (n,)."""
@@ -135,19 +129,17 @@ def n_stages(trajectories: Sequence[Trajectory]) -> int:
 class CrossFit:
     """Trajectories that are fitted together, round by round, as `stages` is iterated.
 
-    starts : (k, n) f_0 of all rows in each of k trajectories.  fold : (n,) the trajectory that is
-    not fitted to a row, or `NO_FOLD`.  rounds : those of each trajectory so far.  scores : f_t of
-    each one's own rows.  losses : their mean loss at f_0, f_1, ….
+    rounds : those of each trajectory so far.  scores : f_t of each one's own rows.
     """
 
     settings: BoostingSettings
     rows: Rows
     X: Floats
-    starts: Sequence[Floats]
-    fold: Ints
+    starts: Sequence[Floats]  # (k, n) f_0 of all rows in each of k trajectories
+    fold: Ints  # (n,) the trajectory that is not fitted to a row, or `NO_FOLD`
     n_rounds: int
     n_jobs: int = 1
-    losses: list[float] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)  # their mean loss at f_0, f_1, …
 
     def __post_init__(self) -> None:
         """Start all trajectories."""

@@ -123,14 +123,11 @@ def _told(failed: Sequence[tuple[RunId, Failure]], plan: Plan) -> str:
 
 @dataclass
 class _Driver:
-    """Feeds tasks to workers, a few ahead, and stores what comes back.
-
-    sizes : see `Kind.size`, by dataset.
-    """
+    """Feeds tasks to workers, a few ahead, and stores what comes back."""
 
     store: RunStore
     progress: Progress
-    sizes: Mapping[str, float]
+    sizes: Mapping[str, float]  # see `Kind.size`, by dataset
     total: int
     kind: Kind
     computed: int = 0

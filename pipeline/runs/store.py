@@ -45,13 +45,10 @@ class CorruptRun(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class RunId:
-    """The place of a run: what it is called, and the key its numbers depend on.
-
-    label : what tells it from others of its dataset and seed, such as the strategy's name.
-    """
+    """The place of a run: what it is called, and the key its numbers depend on."""
 
     dataset: str
-    label: str
+    label: str  # what tells it from others of its dataset and seed, such as the strategy's name
     seed: int
     key: Key
 

@@ -32,17 +32,12 @@ BLOCK = 256  # rows that a round is applied to before the next one: its nodes st
 
 
 class Nodes(NamedTuple):
-    """The trees of consecutive rounds.
+    """The trees of consecutive rounds; a constant is a tree of one leaf."""
 
-    nodes : (N,) of `NODE`.  roots : (trees,) where each tree begins.  sets : (S,) bits of sets of
-    categories.  bounds : (rounds + 1,) where each round's trees begin in `roots`. A constant is a
-    tree of one leaf.
-    """
-
-    nodes: NDArray[np.void]
-    roots: NDArray[np.int64]
-    sets: NDArray[np.uint32]
-    bounds: NDArray[np.int64]
+    nodes: NDArray[np.void]  # (N,) of `NODE`
+    roots: NDArray[np.int64]  # (trees,) where each tree begins
+    sets: NDArray[np.uint32]  # (S,) bits of sets of categories
+    bounds: NDArray[np.int64]  # (rounds + 1,) where each round's trees begin in `roots`
 
     @classmethod
     def joined(cls, parts: Sequence[Nodes]) -> Nodes:

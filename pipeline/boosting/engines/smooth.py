@@ -53,13 +53,10 @@ class LinearBasis(Basis):
 
 @dataclass(frozen=True)
 class CosineBasis(Basis):
-    """cos(zᵀω_j + c_j): random features (Rahimi and Recht) of a Gaussian kernel.
+    """cos(zᵀω_j + c_j): random features (Rahimi and Recht) of a Gaussian kernel."""
 
-    frequencies : (d + 1, p) ω_j as columns.  phases : (p,) c_j.
-    """
-
-    frequencies: Floats
-    phases: Floats
+    frequencies: Floats  # (d + 1, p) ω_j as columns
+    phases: Floats  # (p,) c_j
 
     def __call__(self, Z: Floats) -> Floats:
         return np.cos(Z @ self.frequencies + self.phases)
@@ -266,15 +263,11 @@ class SmoothFitter(Fitter, FitsLogLoss, Projects):
 
 @dataclass(frozen=True)
 class SmoothEngine(Engine):
-    """``engine="linear"``, ``"cosines"`` and ``"soft_trees"``.
-
-    settings : `n_trees` cosines, or soft trees of `max_depth`; `l2` is λ.  width : of the kernel,
-    or of a soft split.
-    """
+    """``engine="linear"``, ``"cosines"`` and ``"soft_trees"``."""
 
     name: str
-    settings: TreeSettings
-    width: float = 0.5
+    settings: TreeSettings  # `n_trees` cosines, or soft trees of `max_depth`; `l2` is λ
+    width: float = 0.5  # of the kernel, or of a soft split
 
     def bind(self, X: Floats, weights: Floats | None = None) -> SmoothFitter:
         basis = BASES[self.name](Standardised.of(X)(X), self.settings, self.width)

@@ -41,12 +41,7 @@ SMALLEST = 1e-3  # probability of a method that fits probabilities by least squa
 
 @dataclass(frozen=True)
 class Algorithm(Method):
-    """Algorithm 1 with a fixed number of rounds; the defaults are the paper's.
-
-    leaf : the smallest number of rows of a leaf; below 1, their share of all rows.  stopped : the
-    round with the smallest loss on the validation rows is used (it may be round 0) instead of the
-    last.
-    """
+    """Algorithm 1 with a fixed number of rounds; the defaults are the paper's."""
 
     name = "algorithm"
     validates_by = "stopped"
@@ -58,7 +53,9 @@ class Algorithm(Method):
     trees: int = 100
     depth: int = 3
     learning_rate: float = 0.1
-    leaf: float = 1
+    leaf: float = 1  # the smallest number of rows of a leaf; below 1, their share of all rows
+    # The round with the smallest loss on the validation rows is used (it may be round 0) instead of
+    # the last
     stopped: bool = False
 
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
@@ -87,17 +84,15 @@ class Algorithm(Method):
 class Feedback(Method):
     """Algorithm 1 as trajectories of folds that are averaged, which differ in the trees' feature.
 
-    feedback : the feature, see `pipeline.boosting.trajectories`.  every : the trees of a round,
-    after which the feature is renewed.  total : the trees of a trajectory.  With η = 1 the trees
-    are the same boosting, whatever `every` is, but for the feature.
+    With η = 1 the trees are the same boosting, whatever `every` is, but for the feature.
     """
 
     name = "feedback"
     cost = 8.0
 
-    feedback: FeedbackName = "in_sample"
-    every: int = 100
-    total: int = 1000
+    feedback: FeedbackName = "in_sample"  # the feature, see `pipeline.boosting.trajectories`
+    every: int = 100  # the trees of a round, after which the feature is renewed
+    total: int = 1000  # the trees of a trajectory
     eta: float = 1.0
     depth: int = 3
     learning_rate: float = 0.05
@@ -184,9 +179,7 @@ def _within(rows: Sample, f: Floats) -> Floats:
 class Estimator(Method):
     """Algorithm 1 as this library's estimators run it, with their defaults.
 
-    in_sample : the model was fitted to these rows, so it looks better on them than on others; what
-    is kept is then judged on the validation rows, which the model has not seen. The other options
-    are parameters of the estimators; None is their default.
+    The options but for the last are parameters of the estimators; None is their default.
     """
 
     name = "estimator"
@@ -199,6 +192,8 @@ class Estimator(Method):
     l2_regularization: float | None = None
     learning_rate: float | None = None
     stack: bool | None = None
+    # The model was fitted to these rows, so it looks better on them than on others; what is kept is
+    # then judged on the validation rows, which the model has not seen
     in_sample: bool = False
 
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:

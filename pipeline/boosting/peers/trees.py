@@ -74,14 +74,12 @@ def _parameters(binary: bool, seed: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Lightgbm(Method):
-    """Fits LightGBM with its defaults and early stopping: a new model, or trees added to f.
-
-    start : "nothing", a new model of X; "model", trees over (X, f) that are added to f.
-    """
+    """Fits LightGBM with its defaults and early stopping: a new model, or trees added to f."""
 
     name = "lightgbm"
     validates_by = True
 
+    # "nothing", a new model of X; "model", trees over (X, f) that are added to f
     start: Literal["nothing", "model"] = "nothing"
     learning_rate: float = 0.1
     leaves: int = 31

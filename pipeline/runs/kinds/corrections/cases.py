@@ -34,19 +34,14 @@ NOISE, SHIFT = 1, 2  # spawn keys of what a seed draws
 
 @dataclass(frozen=True)
 class Case:
-    """A model's predictions on rows to correct it on, rows to choose by, and test rows.
-
-    named : (n_test, g) test rows in the groups of the sensitive columns.  truth : (n_test,) the
-    expected outcomes of the test rows where they are known.  scale : the outcomes' standard
-    deviation.
-    """
+    """A model's predictions on rows to correct it on, rows to choose by, and test rows."""
 
     correct: Sample
     validation: Sample
     test: Sample
-    named: Flags
-    truth: Floats | None
-    scale: float
+    named: Flags  # (n_test, g) test rows in the groups of the sensitive columns
+    truth: Floats | None  # (n_test,) the expected outcomes of the test rows where they are known
+    scale: float  # the outcomes' standard deviation
 
 
 def make_case(config: Config, design: Design) -> Case:
