@@ -84,7 +84,8 @@ def scope_of(plan: Plan) -> Scope:
             of_other_kinds.add("dataset")
         if config.strategy.label not in STRATEGIES:
             of_other_kinds.add("strategy")
-        for line in _differences(config, _nearest(config, papers.configs)):
+        pair = (config, _nearest(config, papers.configs))
+        for line in differing(*(run_key(c.model_copy(update={"seed": 0}), "") for c in pair)):
             name = line.partition(":")[0]
             if name.partition(".")[0] not in of_other_kinds:
                 (readings if name in READINGS else changed)[line] = None
@@ -113,7 +114,3 @@ def _nearest(config: Config, papers: Sequence[Config]) -> Config:
     """The config of the paper that shares most with another: dataset and strategy, if it can."""
     dataset, strategy = config.dataset.label, config.strategy.label
     return max(papers, key=lambda c: (c.dataset.label == dataset, c.strategy.label == strategy))
-
-
-def _differences(config: Config, paper: Config) -> list[str]:
-    return differing(*(run_key(c.model_copy(update={"seed": 0}), "") for c in (config, paper)))

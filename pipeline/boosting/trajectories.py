@@ -144,11 +144,16 @@ class CrossFit:
     def __post_init__(self) -> None:
         """Start all trajectories."""
         self.rounds: list[list[Round]] = [[] for _ in self.starts]
-        own = [np.flatnonzero(self.fold != k) for k in range(len(self.starts))]
-        self._own, self._held_out = own, [self.fold == k for k in range(len(self.starts))]
-        self.constants = [self._constant(rows) for rows in own]
+        self._own = [np.flatnonzero(self.fold != k) for k in range(len(self.starts))]
+        self._held_out = [self.fold == k for k in range(len(self.starts))]
+        rows = Rows(y=self.rows.y, weights=self.rows.weights)
+        self._rows = [rows.take(own) for own in self._own]
+        self.constants = [self._constant(some) for some in self._rows]
         self._current = self.starts[0].copy()
-        self._collect([self._start(k) for k in range(len(self.starts))])
+        starts = [self._start(k) for k in range(len(self.starts))]
+        for held_out, f in zip(self._held_out, starts, strict=True):
+            self._current[held_out] = f[held_out]  # of the trajectory of the row's fold
+        self._record([f[own] for f, own in zip(starts, self._own, strict=True)])
 
     def stages(self) -> Iterator[Floats]:
         """Fit the rounds; yield the honest scores (n,) of the rows at f_0, f_1, …."""
@@ -175,13 +180,11 @@ class CrossFit:
             for rounds, start in zip(self.rounds, self.constants, strict=True)
         ]
 
-    def _constant(self, own: Ints) -> float | None:
+    def _constant(self, rows: Rows) -> float | None:
         """Return the best constant score of a trajectory's rows, if it starts from that."""
         if not self.settings.from_constant:
             return None
-        weights = None if self.rows.weights is None else self.rows.weights[own]
-        mean = np.average(self.rows.y[own], weights=weights)
-        return float(self.settings.loss.score(np.array([mean]))[0])
+        return float(self.settings.loss.score(np.array([rows.mean(rows.y)]))[0])
 
     def _start(self, k: int) -> Floats:
         constant = self.constants[k]
@@ -190,8 +193,7 @@ class CrossFit:
     def _steps(self, k: int) -> Iterator[Step]:
         """Run Algorithm 1 on the rows of a trajectory."""
         settings, own = self.settings, self._own[k]
-        y, weights = self.rows.y[own], self.rows.weights
-        weights = None if weights is None else weights[own]
+        y, weights = self._rows[k].y, self._rows[k].weights
         fitter = settings.engine.bind(self.X[own], weights)
         return boost(
             y,
@@ -224,17 +226,8 @@ class CrossFit:
         self._current = following
         self._record([step.f for step in steps])
 
-    def _collect(self, scores: Sequence[Floats]) -> None:
-        """Take each row's score from the trajectory of its fold."""
-        for held_out, f in zip(self._held_out, scores, strict=True):
-            self._current[held_out] = f[held_out]
-        self._record([f[own] for f, own in zip(scores, self._own, strict=True)])
-
     def _record(self, scores: Sequence[Floats]) -> None:
         """Note the scores of the trajectories' own rows, and their mean loss."""
-        self.scores, found = scores, []
-        for own, f in zip(self._own, scores, strict=True):
-            weights = None if self.rows.weights is None else self.rows.weights[own]
-            of_rows = self.settings.loss.of_rows(self.rows.y[own], f)
-            found.append(float(np.average(of_rows, weights=weights)))
-        self.losses.append(float(np.mean(found)))
+        self.scores, of_rows = scores, self.settings.loss.of_rows
+        pairs = zip(self._rows, scores, strict=True)
+        self.losses.append(float(np.mean([rows.mean(of_rows(rows.y, f)) for rows, f in pairs])))

@@ -35,19 +35,6 @@ from pipeline.paths import CONF
 
 # The extras that bring choices of Hydra.
 EXTRAS = {"joblib": "joblib", "submitit_local": "slurm", "submitit_slurm": "slurm"}
-LISTS = {
-    "experiment.datasets": "[german,adult]",
-    "experiment.strategies": "[unit,relaxed]",
-    "experiment.situations": "[forest,linear]",
-    "experiment.methods": "[nothing,ours]",
-    "experiment.seeds": "[0,1,2]",
-    "dataset.drop": "[name,address]",
-    "dataset.sensitive": "[sex,region]",
-    "audit.compare": "[old,new]",
-    "audit.groups": "[sex,region]",
-    "figures.only": "[gap,training]",
-    "compare.experiments": "[paper,eta03]",
-}
 
 
 def choices(group: str, overrides: Sequence[str] = ()) -> list[str]:
@@ -232,8 +219,10 @@ def _values(override: Override, *, multirun: bool) -> list[str]:
     line = str(override.input_line)
     if not override.is_sweep_override():
         return [line]
-    if override.key_or_group in LISTS and "=[" not in line:
-        raise ConfigError(f"{line}: write a list, such as {LISTS[override.key_or_group]}")
+    if _allowed(override.key_or_group).startswith("a list of ") and "=[" not in line:
+        given = line.partition("=")[2]
+        listed = "…" if "(" in given else given
+        raise ConfigError(f"{line}: write a list, {override.key_or_group}=[{listed}]")
     if not multirun:
         raise ConfigError(f"{line}: several values need a multirun; add -m")
     prefix = line.split("=", 1)[0]

@@ -132,7 +132,10 @@ BAD = [
     (["dataset.target=null"], ["dataset.target", "numeric column"]),
     (["experiment=paper", "experiment.seeds=[1,1]"], ["experiment.seeds=[1, 1]", "repeat"]),
     (["experiment=paper", "experiment.seeds=range(a,2)"], ["experiment.seeds=range(a,2)"]),
-    (["experiment=paper", "experiment.seeds=range(0,2,0)"], ["experiment.seeds", "[0,1,2]"]),
+    (
+        ["experiment=paper", "experiment.seeds=range(0,2,0)"],
+        ["experiment.seeds", "write a list, experiment.seeds=[…]"],
+    ),
     (["strategy=custom"], ["strategy.target=null", "module.Class"]),
     (["strategy=custom", "strategy.target=Mine"], ["strategy.target=Mine", "module.Class"]),
     (
@@ -140,7 +143,7 @@ BAD = [
         ["strategy.name=unit", "choose another"],
     ),
     (["hydra.searchpath=[no_such_folder]", "dataset=mine"], ["no_such_folder", "no such folder"]),
-    (["dataset.drop=a,b"], ["dataset.drop=a,b", "[name,address]"]),
+    (["dataset.drop=a,b"], ["dataset.drop=a,b", "write a list, dataset.drop=[a,b]"]),
     (["experiment=paper", "experiment.datasets=german,adult"], ["[german,adult]"]),
     (["experiment.name=../up"], ["experiment.name=../up", "letters"]),
     (["dataset=["], ["dataset=["]),
