@@ -67,7 +67,8 @@ def make_case(config: Config, design: Design) -> Case:
     y, truth = design.y, None
     binary = dataset.positive is not None
     if situation.model == "truth":
-        truth = _known_function(X, y, binary)
+        # Expected outcomes that are like the table's: some trees of LightGBM on all of it.
+        truth = boosted_trees(X, y, X, y, binary, TRUTH_SEED, n_trees=TRUTH_TREES).predict(X)
         y = _drawn(truth, y, binary, _rng(config.seed, NOISE))
         f = _biased(truth, _shifted_group(design, dataset.sensitive), situation.size, binary, y)
     else:
@@ -150,11 +151,6 @@ def _fitted(kind: str, X: Floats, y: Floats, binary: bool, seed: int) -> Callabl
 
 
 # --- a known function ----------------------------------------------------------------------------
-
-
-def _known_function(X: Floats, y: Floats, binary: bool) -> Floats:
-    """Expected outcomes (n,) that are like the table's: some trees of LightGBM on all of it."""
-    return boosted_trees(X, y, X, y, binary, TRUTH_SEED, n_trees=TRUTH_TREES).predict(X)
 
 
 def _drawn(truth: Floats, y: Floats, binary: bool, rng: np.random.Generator) -> Floats:
