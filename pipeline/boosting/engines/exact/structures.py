@@ -241,14 +241,6 @@ def multiplicity(draws, i):
 
 @njit(**INNER)
 def row_mass(mass, i):
-    """Return the mass of row i; without masses 0, which is not used."""
-    if mass is None:
-        return 0.0
-    return mass[i]
-
-
-@njit(**INNER)
-def row_mass_or_one(mass, i):
     """Return the mass of row i; without masses 1."""
     if mass is None:
         return 1.0
