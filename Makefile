@@ -50,10 +50,6 @@ smoke: setup ## the same on the three small datasets and six seeds, within a min
 figures: setup ## redraw figures, verdicts and report from stored runs
 	$(RUN) -m pipeline experiment=paper stage=report $(ARGS)
 
-tune: setup ## Optuna looks for settings by validation error; another table: ARGS='dataset=adult'
-	@$(call install,-e '.[optuna]')
-	$(RUN) -m pipeline -m experiment=tune $(ARGS)
-
 # Experiments whose results are chapters of the report, which is drawn anew if it is there.
 define chapter
 	$(foreach name,$(1),$(RUN) -m pipeline experiment=$(name) stage=reproduce $(ARGS) &&) true
@@ -178,4 +174,4 @@ clean: ## remove .venv and caches; results in outputs/ stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find pipeline tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup setup-dev reproduce smoke figures article readings tune theory oracle logloss hybrid feedback feedback-external practice practice-defaults practice-external practice-smoke audit reference check-reference test test-all simulations test-quick lint format docs table1 verify-data bench large parity attack lock clean
+.PHONY: help setup setup-dev reproduce smoke figures article readings theory oracle logloss hybrid feedback feedback-external practice practice-defaults practice-external practice-smoke audit reference check-reference test test-all simulations test-quick lint format docs table1 verify-data bench large parity attack lock clean

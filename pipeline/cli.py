@@ -4,16 +4,13 @@ import logging
 import os
 import shutil
 import sys
-import time
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
 import hydra
-import yaml
 from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
@@ -29,8 +26,6 @@ from pipeline.paths import CONF
 
 log = logging.getLogger("pipeline")
 
-TUNED = "tune/*/optimization_results.yaml"  # below the output folder
-SUBMITTED = {"hydra/launcher=slurm", "hydra/launcher=slurm_local"}  # which use submitit
 DRIVER = "MCBOOST_DRIVER"  # tells a launcher's processes whose children they are
 
 EXAMPLES = """\
@@ -59,13 +54,13 @@ def main() -> None:
             print(help_text(overrides))
             return
         _rewrite_arguments(args.overrides, overrides)
+        first = None
         if not (args.hydra_help or args.info or args.shell_completion):
-            compose.check_overrides(overrides, multirun=args.multirun)
+            first = compose.check_overrides(overrides, multirun=args.multirun)
         if args.multirun:
-            folder, started = _check_sweep(overrides), time.time()
-            with _watched(overrides, folder):
-                _hydra_main()
-            _tell_best(folder, started)
+            if first is not None:
+                _check_sweep(overrides, Path(first.output_dir) / ".multirun")
+            _hydra_main()
         else:
             os.environ["HYDRA_FULL_ERROR"] = "1"  # an error reaches us instead of being printed
             with explained(overrides):
@@ -90,10 +85,8 @@ def _rewrite_arguments(given: Sequence[str], overrides: Sequence[str]) -> None:
     sys.argv[1:] = [*flags, *overrides]
 
 
-def _check_sweep(overrides: Sequence[str]) -> Path:
+def _check_sweep(overrides: Sequence[str], folder: Path) -> None:
     """What Hydra would find out with a traceback: a folder it cannot make, a missing Slurm."""
-    results = Path(load(compose.first_of_sweep(overrides)).output_dir)
-    folder = results / ".multirun"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -103,31 +96,10 @@ def _check_sweep(overrides: Sequence[str]) -> Path:
             "hydra/launcher=slurm: there is no srun here, so this is no Slurm cluster; "
             "hydra/launcher=slurm_local tries the same on this machine"
         )
-    return results
-
-
-def _watched(overrides: Sequence[str], results: Path) -> AbstractContextManager[None]:
-    """Progress of jobs that write to files of their own instead of here."""
-    if not SUBMITTED & set(overrides):
-        return nullcontext()
-    from pipeline.runs.sweeps import watching
-
-    total = None if compose.optimises(overrides) else compose.jobs_of_sweep(overrides)
-    return watching(results / ".submitit", total)
-
-
-def _tell_best(results: Path, started: float) -> None:
-    """What a sweeper that optimises found since ``started``; Hydra's own log is off."""
-    for file in results.glob(TUNED):
-        if file.stat().st_mtime >= started:
-            found = yaml.safe_load(file.read_text(encoding="utf-8"))
-            best = [f"{key}={value}" for key, value in found["best_params"].items()]
-            print(f"best of the trials, {found['best_value']:.6g}: {' '.join(best)}")
-            print(f"kept in {file}")
 
 
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
-def _hydra_main(raw: DictConfig) -> float | None:
+def _hydra_main(raw: DictConfig) -> None:
     interrupts.end_at_once()  # here too, because a launcher's processes start here
     if str(os.getppid()) == os.environ.get(DRIVER):
         interrupts.end_with(os.getppid())  # joblib's would outlive a killed driver by minutes
@@ -140,7 +112,7 @@ def _hydra_main(raw: DictConfig) -> float | None:
     sys.path[:0] = [str(p) for p in (Path.cwd(), *folders(searched)) if str(p) not in sys.path]
     parallel = multirun and not str(job.launcher.get("_target_", "")).endswith("BasicLauncher")
     try:
-        return run_stage(compose.typed(raw), (*searched, *given.task), shared_terminal=parallel)
+        run_stage(compose.typed(raw), (*searched, *given.task), shared_terminal=parallel)
     except UserError as error:
         if multirun and not isinstance(error, Interrupted):
             # Hydra shows the first failure of a sweep only; each job reports its own.
@@ -149,19 +121,16 @@ def _hydra_main(raw: DictConfig) -> float | None:
         _fail(error)
 
 
-def run_stage(
-    config: Config, overrides: tuple[str, ...], *, shared_terminal: bool = False
-) -> float | None:
+def run_stage(config: Config, overrides: tuple[str, ...], *, shared_terminal: bool = False) -> None:
     """Do what ``stage=`` asks for with the plan that ``overrides`` make.
 
-    shared_terminal : other jobs write to the same terminal at the same time. Gives what a sweeper
-    may minimise, if the stage has such a thing.
+    shared_terminal : other jobs write to the same terminal at the same time.
     """
     # Imported here so that --help and a wrong key answer at once.
     from pipeline.runs.plan import make_plan
 
     stage = import_module(f"pipeline.stages.{config.stage}")
-    return stage.main(make_plan(config, overrides, shared_terminal=shared_terminal))
+    stage.main(make_plan(config, overrides, shared_terminal=shared_terminal))
 
 
 def help_text(overrides: Sequence[str] = ()) -> str:

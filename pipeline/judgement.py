@@ -28,13 +28,10 @@ TONES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Measured:
-    """Measured values as a small table; the first column says what a row is about.
+    """Measured values as a small table; the first column says what a row is about."""
 
-    head : (m,) names of columns.  rows : m cells each.
-    """
-
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    head: tuple[str, ...]  # (m,) names of columns
+    rows: tuple[tuple[str, ...], ...]  # m cells each
 
     @classmethod
     def of(cls, what: str, columns: str | tuple[str, ...], values: Mapping[str, Any]) -> Measured:
@@ -52,32 +49,24 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Ruling:
-    """What a rule finds.
+    """What a rule finds."""
 
-    measured : the measured values.  brief : the same in a line, where they are a table.
-    rule : the rule in words, made from its own thresholds.  explanation : where the statement
-    fails, or nothing.  details : values that sentences elsewhere quote.
-    """
-
-    measured: str | Measured
-    brief: str = ""
-    rule: str
+    measured: str | Measured  # the measured values
+    brief: str = ""  # the same in a line, where they are a table
+    rule: str  # the rule in words, made from its own thresholds
     verdict: str
-    explanation: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
+    explanation: str = ""  # where the statement fails, or nothing
+    details: Mapping[str, Any] = field(default_factory=dict)  # values that sentences quote
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement(Ruling):
-    """A statement with its ruling.
-
-    paper : what the paper reports, or where it states it.  figure : the figure that shows it.
-    """
+    """A statement with its ruling."""
 
     id: str
     text: str
-    paper: str = ""
-    figure: str | None = None
+    paper: str = ""  # what the paper reports, or where it states it
+    figure: str | None = None  # the figure that shows it
 
     @property
     def tone(self) -> str:

@@ -30,7 +30,6 @@ LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in 
 # Imports inside functions, each with what it buys.
 LAZY = {
     ("pipeline.cli", "pipeline.runs.plan"): "--help and a wrong key answer at once",
-    ("pipeline.cli", "pipeline.runs.sweeps"): "the same",
     ("pipeline.__main__", "pipeline.cli"): "Ctrl-C ends it from the first moment on",
     ("pipeline", "pipeline.runs.tidy"): "the package itself is there at once",
     (

@@ -18,18 +18,13 @@ SIDES = ("train", "test")
 
 @dataclass(frozen=True)
 class Evidence(Runs):
-    """All that claims are judged by and reports are made of: the runs, and
+    """The runs, and what else claims are judged by and reports are made of."""
 
-    sizes : one row per run with dataset, strategy, seed and the run's sizes and norms.
-    eta : the step size of the runs.
-    table1 : the frame of `pipeline.analysis.table1`.
-    records : the runs' ``run.json``.
-    """
-
+    # One row per run with dataset, strategy, seed and the run's sizes and norms
     sizes: pd.DataFrame
-    eta: float
-    table1: pd.DataFrame
-    records: Sequence[Mapping[str, Any]] = ()
+    eta: float  # the step size of the runs
+    table1: pd.DataFrame  # the frame of `pipeline.analysis.table1`
+    records: Sequence[Mapping[str, Any]] = ()  # the runs' ``run.json``
 
     def test_share(self, dataset: str) -> float:
         """Test rows per training row."""

@@ -17,17 +17,13 @@ N_SAMPLES = 10_000  # a share of them is known to 0.4 %
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples of an experiment's curves.
+    """Samples of an experiment's curves."""
 
-    name : what they are samples of.  weights : by dataset, (n, n_seeds), what each seed counts.
-    first : the first round that may be a best round.  tail : the first round of the gap's tail.
-    """
-
-    name: str
+    name: str  # what they are samples of
     runs: Runs
-    weights: Mapping[str, Floats]
-    first: int
-    tail: int
+    weights: Mapping[str, Floats]  # by dataset, (n, n_seeds), what each seed counts
+    first: int  # the first round that may be a best round
+    tail: int  # the first round of the gap's tail
 
     def __call__(self, dataset: str, strategy: str, column: str) -> Floats:
         """The curves (n, T + 1) of a column of the rounds."""

@@ -25,19 +25,14 @@ READINGS = (
 
 @dataclass(frozen=True)
 class Scope:
-    """How a grid differs from the paper's.
+    """How a grid differs from the paper's."""
 
-    datasets : display names.  missing : datasets and strategies of the paper that were not run.
-    seeds : which ones, if they are not the paper's.  few : whether they are fewer than its.
-    readings : choices where the paper is silent.  changed : what makes it an experiment of its own.
-    """
-
-    datasets: tuple[str, ...]
-    missing: tuple[str, ...]
-    seeds: str
-    few: bool
-    readings: tuple[str, ...]
-    changed: tuple[str, ...]
+    datasets: tuple[str, ...]  # display names
+    missing: tuple[str, ...]  # datasets and strategies of the paper that were not run
+    seeds: str  # which ones, if they are not the paper's
+    few: bool  # whether they are fewer than its
+    readings: tuple[str, ...]  # choices where the paper is silent
+    changed: tuple[str, ...]  # what makes it an experiment of its own
 
     @property
     def is_replication(self) -> bool:
@@ -89,7 +84,8 @@ def scope_of(plan: Plan) -> Scope:
             of_other_kinds.add("dataset")
         if config.strategy.label not in STRATEGIES:
             of_other_kinds.add("strategy")
-        for line in _differences(config, _nearest(config, papers.configs)):
+        pair = (config, _nearest(config, papers.configs))
+        for line in differing(*(run_key(c.model_copy(update={"seed": 0}), "") for c in pair)):
             name = line.partition(":")[0]
             if name.partition(".")[0] not in of_other_kinds:
                 (readings if name in READINGS else changed)[line] = None
@@ -118,7 +114,3 @@ def _nearest(config: Config, papers: Sequence[Config]) -> Config:
     """The config of the paper that shares most with another: dataset and strategy, if it can."""
     dataset, strategy = config.dataset.label, config.strategy.label
     return max(papers, key=lambda c: (c.dataset.label == dataset, c.strategy.label == strategy))
-
-
-def _differences(config: Config, paper: Config) -> list[str]:
-    return differing(*(run_key(c.model_copy(update={"seed": 0}), "") for c in (config, paper)))

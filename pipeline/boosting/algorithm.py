@@ -21,17 +21,13 @@ _ROUNDS_AXIS = 1
 
 @dataclass(frozen=True)
 class Step:
-    """A round of Algorithm 1.
+    """A round of Algorithm 1."""
 
-    t : its number.  ensemble : h_t.  weight : w_t.  f : (n,) the training predictions f_{t+1}.
-    gap : ‖f_{t+1} − f_t‖₂.
-    """
-
-    t: int
-    ensemble: Ensemble
-    weight: float
-    f: Floats
-    gap: float
+    t: int  # its number
+    ensemble: Ensemble  # h_t
+    weight: float  # w_t
+    f: Floats  # (n,) the training predictions f_{t+1}
+    gap: float  # ‖f_{t+1} − f_t‖₂
 
 
 @dataclass(frozen=True)

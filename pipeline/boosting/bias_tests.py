@@ -156,16 +156,13 @@ def _root(rising: Callable[[float], float]) -> float:
 
 @dataclass(frozen=True)
 class _Law:
-    """The law of Σ w y of a tilted model, y_i = 1 with logit p_i = logit f_i + tilt · w_i.
+    """The law of Σ w y of a tilted model, y_i = 1 with logit p_i = logit f_i + tilt · w_i."""
 
-    logits, weights : (m,).  counts : (m,) how many rows each entry stands for.  total : the
-    observed Σ w y, at most half of Σ w.
-    """
-
+    # logits, weights: (m,)
     logits: Floats
     weights: Floats
-    counts: Floats
-    total: float
+    counts: Floats  # (m,) how many rows each entry stands for
+    total: float  # the observed Σ w y, at most half of Σ w
 
     def below(self, tilt: float) -> float:
         """Return the probability of the total or less."""

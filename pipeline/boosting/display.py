@@ -9,6 +9,7 @@ import pandas as pd
 from .arrays import Floats
 from .audit.auditor import Auditor, cluster_codes, is_binary
 from .bias_tests import Moments
+from .descriptions import described
 from .frames import columns_of, outcomes_of, predictions_of
 from .inspection import AuditResult, audit_predictions, groups_of
 from .rows import PredictedRows, Rows
@@ -20,6 +21,7 @@ OVERALL = "all rows"
 FEWEST_ROWS = 20  # in a bin of a curve
 
 
+@described
 class MulticalibrationDisplay:
     """Reliability curves, overall and per group, and the worst segments of one or two predictions.
 
@@ -55,10 +57,7 @@ class MulticalibrationDisplay:
 
         Parameters
         ----------
-        X : table or array of shape (n, d)
-            Rows that the model was not fitted to.
-        y : array of shape (n,)
-            Their outcomes.
+        {held_out}
         prediction : array of shape (n,), or mapping of name to such
             The predictions.
         ax : matplotlib axes, optional
@@ -81,10 +80,7 @@ class MulticalibrationDisplay:
         ----------
         estimator : fitted regressor or classifier
             The model.
-        X : table or array of shape (n, d)
-            Rows that it was not fitted to.
-        y : array of shape (n,)
-            Their outcomes.
+        {held_out}
         **options : dict
             Those of `from_predictions`.
 
@@ -122,10 +118,7 @@ class MulticalibrationDisplay:
 
         Parameters
         ----------
-        X : table or array of shape (n, d)
-            Rows that the model was not fitted to.
-        y : array of shape (n,)
-            Their outcomes.
+        {held_out}
         prediction : array of shape (n,), or mapping of name to such
             The predictions.
         sample_weight, groups : optional
@@ -150,10 +143,8 @@ class MulticalibrationDisplay:
                     "probability of that label"
                 )
         common = (sample_weight, groups, random_state)
-        options = {"n_segments": n_segments, "clusters": clusters}
-        results = {
-            name: audit_predictions(X, y, f, *common, **options) for name, f in named.items()
-        }
+        more = {"n_segments": n_segments, "clusters": clusters}
+        results = {name: audit_predictions(X, y, f, *common, **more) for name, f in named.items()}
         y_ = outcomes_of(y)
         weight = np.ones(len(y_)) if sample_weight is None else np.asarray(sample_weight, float)
         codes = None if clusters is None else cluster_codes(clusters, len(y_))
@@ -163,8 +154,10 @@ class MulticalibrationDisplay:
             binary = is_binary(y_, f_)
             rows = PredictedRows(y=y_, f=f_, weights=weight, binary=binary, clusters=codes)
             curves[name, OVERALL] = _curve(rows, np.arange(len(y_)), n_bins)
-            for group, inside in _members(groups, X, len(y_)):
-                curves[name, group] = _curve(rows, inside, n_bins)
+            for g in groups_of(groups, columns_of(X), len(y_)):
+                for k, level in enumerate(g.levels):
+                    inside = np.flatnonzero(g.codes == k)
+                    curves[name, f"{g.name} = {level}"] = _curve(rows, inside, n_bins)
         return cls(results=results, curves=curves)
 
     def plot(self, ax: Any = None) -> Self:
@@ -172,15 +165,9 @@ class MulticalibrationDisplay:
 
         Parameters
         ----------
-        ax : matplotlib axes, optional
-            Where to plot; a new figure by default.
-
-        Returns
-        -------
-        self
-            With ``ax_`` and ``figure_``.
+        {plotted}
         """
-        ax = self._axes(ax)
+        ax = _axes(self, ax)
         ends = []
         names, groups = (list(dict.fromkeys(key[i] for key in self.curves_)) for i in (0, 1))
         for (name, group), curve in self.curves_.items():
@@ -204,15 +191,9 @@ class MulticalibrationDisplay:
 
         Parameters
         ----------
-        ax : matplotlib axes, optional
-            Where to plot; a new figure by default.
-
-        Returns
-        -------
-        self
-            With ``ax_`` and ``figure_``.
+        {plotted}
         """
-        ax = self._axes(ax)
+        ax = _axes(self, ax)
         labels: list[str] = []
         for k, (name, result) in enumerate(self.results_.items()):
             table = result.segments
@@ -233,11 +214,8 @@ class MulticalibrationDisplay:
             ax.legend(frameon=False, fontsize=8)
         return self
 
-    def _axes(self, ax: Any) -> Any:
-        self.ax_, self.figure_ = found = _axes(ax)
-        return found[0]
 
-
+@described
 class RoundsDisplay:
     """The rounds of a fit: the loss of rows held out, what was kept, and how certain that is.
 
@@ -339,36 +317,31 @@ class RoundsDisplay:
 
         Parameters
         ----------
-        ax : matplotlib axes, optional
-            Where to plot; a new figure by default.
-
-        Returns
-        -------
-        self
-            With ``ax_`` and ``figure_``.
+        {plotted}
         """
-        self.ax_, self.figure_ = _axes(ax)
+        ax = _axes(self, ax)
         for colour, (name, curve) in zip(COLOURS, self.curves_.items(), strict=False):
-            self.ax_.plot(np.arange(len(curve)), curve, color=colour, marker=".", label=name)
+            ax.plot(np.arange(len(curve)), curve, color=colour, marker=".", label=name)
         best, after, low, high = self.kept_
         label = f"with all parts, ± 1.96 standard errors; {100 * self.share_:.0f} % is kept"
-        self.ax_.errorbar(
+        ax.errorbar(
             best, after, [[after - low], [high - after]], color=COLOURS[-1], fmt="D", markersize=4,
             capsize=3, label=label,
         )  # fmt: skip
-        self.ax_.axhline(1.0, color="grey", linestyle=":")
-        self.ax_.set(xlabel="round", ylabel="relative to the initial predictor")
-        self.ax_.legend(frameon=False, fontsize=8)
+        ax.axhline(1.0, color="grey", linestyle=":")
+        ax.set(xlabel="round", ylabel="relative to the initial predictor")
+        ax.legend(frameon=False, fontsize=8)
         return self
 
 
-def _axes(ax: Any) -> tuple[Any, Any]:
-    """Return axes, or those of a new figure, and their figure."""
+def _axes(display: Any, ax: Any) -> Any:
+    """Return axes, or those of a new figure; the display keeps both."""
     import matplotlib.pyplot as plt  # takes a while, and only plots need it
 
     if ax is None:
         _, ax = plt.subplots(layout="constrained")
-    return ax, ax.figure
+    display.ax_, display.figure_ = ax, ax.figure
+    return ax
 
 
 def _curve(rows: PredictedRows, inside: np.ndarray, n_bins: int) -> pd.DataFrame:
@@ -379,15 +352,6 @@ def _curve(rows: PredictedRows, inside: np.ndarray, n_bins: int) -> pd.DataFrame
     moments = Moments.of(rows)
     lines = [measure(f"bin {k}", rows, part, moments) for k, part in enumerate(parts)]
     return pd.DataFrame(lines, columns=COLUMNS)
-
-
-def _members(groups: Any, X: Any, n: int) -> list[tuple[str, np.ndarray]]:
-    """Return each level of each group with its rows."""
-    return [
-        (f"{g.name} = {level}", np.flatnonzero(g.codes == k))
-        for g in groups_of(groups, columns_of(X), n)
-        for k, level in enumerate(g.levels)
-    ]
 
 
 def _literal(label: str) -> str:

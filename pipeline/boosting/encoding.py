@@ -25,17 +25,23 @@ MAX_LEVELS = 1000
 
 
 @dataclass(frozen=True)
-class NumberCode:
-    """A column of numbers; ``fill`` replaces missing cells, unless they are ``kept`` missing."""
+class _Code:
+    """How a column is encoded: as one column, unless a subclass says otherwise."""
 
     name: str
-    fill: float
-    kept: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the matrix's columns."""
         return (self.name,)
+
+
+@dataclass(frozen=True)
+class NumberCode(_Code):
+    """A column of numbers; ``fill`` replaces missing cells, unless they are ``kept`` missing."""
+
+    fill: float
+    kept: bool = False
 
     def encode(self, column: Column) -> Floats:
         """Return the cells, (n, 1)."""
@@ -56,10 +62,9 @@ class NumberCode:
 
 
 @dataclass(frozen=True)
-class _Leveled:
+class _Leveled(_Code):
     """A column of categories with known ``levels``."""
 
-    name: str
     levels: tuple[str, ...]
 
     def _codes(self, column: Column) -> Ints:
@@ -104,11 +109,6 @@ class LevelCode(_Leveled):
 @dataclass(frozen=True)
 class CategoryCode(_Leveled):
     """A column of categories that stays one column of codes, NaN for a level that is not known."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the matrix's columns."""
-        return (self.name,)
 
     def encode(self, column: Column) -> Floats:
         """Return the codes, (n, 1)."""

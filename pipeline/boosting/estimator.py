@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from numbers import Integral
 from pathlib import Path
@@ -24,7 +23,7 @@ from tqdm import tqdm
 
 from .arrays import Floats, Ints
 from .encoding import Encoding, check_levels
-from .engines import NATIVE, Engine, make_engine
+from .engines import NATIVE, make_engine
 from .folds import fold_numbers
 from .frames import as_table, columns_of, numbers_or_columns
 from .initial_predictor import InitialPredictor
@@ -32,7 +31,7 @@ from .losses import Loss
 from .parameters import check_parameters, check_weights, n_threads_of, seed_of, tree_settings
 from .rescaling import Rescaling
 from .rows import TrainingRows
-from .stopping import Choice, Gain, Judge, choose, gain, judge_of, stack
+from .stopping import Choice, Gain, choose, gain, judge_of, stack
 from .storage import save
 from .trajectories import (
     NO_FOLD,
@@ -241,10 +240,11 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
                     "feedback='in_sample' would fit all rounds)",
                     stacklevel=3,
                 )
-        starts = [f0]
-        if fold is not None:
-            in_sample = initial.cv is None and rows.given is None and honest is None
-            starts = self._starts(initial, rows, fold, f0, refit=in_sample)
+        starts = [f0] if fold is None else [f0] * (int(fold.max()) + 1)
+        if fold is not None and initial.cv is None and rows.given is None and honest is None:
+            # f_0 has seen the y of all rows: a trajectory starts from a predictor of its own rows.
+            own = [rows.take(np.flatnonzero(fold != k)) for k in range(len(starts))]
+            starts = [initial.scores(initial.fit(some), rows) for some in own]
         n_rounds = self.n_rounds if fold is not None or not crossed else 0
         fold = np.full(len(rows), NO_FOLD) if fold is None else fold
         fits = [
@@ -257,20 +257,6 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
             return self._set_fitted(fits[0], fits[0].trajectories(n_rounds, 1.0))
         return self._keep(fits, rows.take(judged), judged)
 
-    def _starts(
-        self, initial: InitialPredictor, rows: TrainingRows, fold: Ints, f0: Floats, *, refit: bool
-    ) -> list[Floats]:
-        """Return f_0 of all rows in each trajectory.
-
-        refit : f_0 has seen the y of all rows; a trajectory starts from a predictor of its own
-        rows instead.
-        """
-        n_folds = int(fold.max()) + 1
-        if not refit:
-            return [f0] * n_folds
-        own = [rows.take(np.flatnonzero(fold != k)) for k in range(n_folds)]
-        return [initial.scores(initial.fit(some), rows) for some in own]
-
     def _parts(self, seed: int) -> list[BoostingSettings]:
         """Return the settings of what a correction is made of; there is one part without a stack.
 
@@ -281,18 +267,19 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         if not (self.early_stopping and self.stack and self._by_loss):
             return [own]
         new = replace(own, feedback="none", from_constant=True)
-        return [own, new, replace(own, engine=self._engine(small=True))]
+        return [own, new, self._settings(seed, small=True)]
 
     def _keep(self, fits: Sequence[CrossFit], rows: TrainingRows, judged: Ints) -> Self:
         """Fit, and keep as many rounds of each part, and as much of the whole, as rows support."""
-        judge = self._judge(rows, fits[0].settings.seed)
+        seed, classes = fits[0].settings.seed, getattr(self, "classes_", None)
+        judge = judge_of(self.scoring, rows, self._loss, classes, seed, self.encoding_.expanded)
         choices = []
         for number, fit in enumerate(fits, 1):
             label = f"part {number} of {len(fits)}" if len(fits) > 1 else "fitting"
             stages = self._progress(fit.stages(), fit.n_rounds + 1, label)
             seen = (f[judged] for f in stages)
-            tell = partial(self._tell_round, label) if self.verbose > 1 else (lambda *_: None)
-            choices.append(choose(seen, judge, self.n_iter_no_change, tell))
+            told = label if self.verbose > 1 else None
+            choices.append(choose(seen, judge, self.n_iter_no_change, told))
         f0, found = choices[0].first, [choice.f for choice in choices]
         shares = stack(self._loss, rows, f0, found) if len(fits) > 1 else np.ones(1)
         after = f0 + sum(a * (f - f0) for a, f in zip(shares, found, strict=True))
@@ -319,27 +306,15 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
     def _by_loss(self) -> bool:
         return isinstance(self.scoring, str) and self.scoring == "loss"
 
-    def _judge(self, rows: TrainingRows, seed: int) -> Judge:
-        classes = getattr(self, "classes_", None)
-        return judge_of(self.scoring, rows, self._loss, classes, seed, self.encoding_.expanded)
-
     def _progress(self, steps: Iterator[Any], total: int, label: str) -> Iterator[Any]:
         return iter(tqdm(steps, label, total, disable=self.verbose != 1, leave=False))
 
-    @staticmethod
-    def _tell_round(label: str, t: int, score: float, best: int) -> None:
-        print(f"{label}, round {t}: score {score:.6g} on rows held out, best round {best}")
-
-    def _settings(self, seed: int) -> BoostingSettings:
-        rescaling = self._loss.rescaling(self.rescaling)
-        engine = self._engine()
-        return BoostingSettings(self._loss, engine, self.eta, rescaling, seed, self.feedback)
-
-    def _engine(self, *, small: bool = False) -> Engine:
-        trees = tree_settings(self)
+    def _settings(self, seed: int, *, small: bool = False) -> BoostingSettings:
+        trees, rescaling = tree_settings(self), self._loss.rescaling(self.rescaling)
         if small:
             trees = replace(trees, max_depth=SMALL_DEPTH, max_leaves=None)
-        return make_engine(self.engine, trees, 1, self.encoding_.categorical)
+        engine = make_engine(self.engine, trees, 1, self.encoding_.categorical)
+        return BoostingSettings(self._loss, engine, self.eta, rescaling, seed, self.feedback)
 
     def _set_fitted(
         self, fit: CrossFit, trajectories: Sequence[Trajectory], choice: Choice | None = None
@@ -408,14 +383,9 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
             init = clone(init).set_params(oob_score=True)
         if isinstance(cv, Integral):
             check_scalar(cv, "init_cv", Integral, min_val=2)
+        view = self.encoding_.expanded if self.init is None else None
         return InitialPredictor(
-            init,
-            cv,
-            self.encoding_.expanded if self.init is None else None,
-            self._is_classifier,
-            seed,
-            self._scores_of,
-            self._out_of_bag,
+            init, cv, view, self._is_classifier, seed, self._scores_of, self._out_of_bag
         )
 
     def _initial_scores(self, table: Any, matrix: Floats, initial_prediction: Any) -> Floats:

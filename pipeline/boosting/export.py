@@ -161,11 +161,13 @@ def _columns(graph: _Graph, model: Any) -> list[str]:
     codes = model.encoding_.codes
     if all(isinstance(code, NumberCode) for code in codes):
         given = graph.columns(graph.input("X", len(codes)), len(codes))
-        return [_number(graph, code, x) for code, x in zip(codes, given, strict=True)]
+        pairs = zip(codes, given, strict=True)
+        return [x if code.kept else _filled(graph, code, x) for code, x in pairs]
     found = []
     for code in codes:
         if isinstance(code, NumberCode):
-            found.append(_number(graph, code, graph.input(code.name, 1)))
+            x = graph.input(code.name, 1)
+            found.append(x if code.kept else _filled(graph, code, x))
             continue
         found.append(
             graph.add(
@@ -180,10 +182,6 @@ def _columns(graph: _Graph, model: Any) -> list[str]:
         if isinstance(code, LevelCode):
             found[-1] = _indicators(graph, found[-1], len(code.levels))
     return found
-
-
-def _number(graph: _Graph, code: NumberCode, x: str) -> str:
-    return x if code.kept else _filled(graph, code, x)
 
 
 def _filled(graph: _Graph, code: NumberCode, x: str) -> str:

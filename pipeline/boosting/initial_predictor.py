@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .arrays import Floats, Ints
+from .arrays import Floats
 from .folds import fold_numbers
 from .rows import TrainingRows
 
@@ -28,27 +28,20 @@ class FittedInitial:
 
 @dataclass(frozen=True)
 class InitialPredictor:
-    """How the rows of a fit get their initial scores.
+    """How the rows of a fit get their initial scores."""
 
-    predictor : the initial predictor, not fitted unless ``cv`` is "prefit".
-    cv : how training rows get their scores. None: from the predictor fitted to them; a number of
-        folds (if there are rows enough) or a splitter: from predictors fitted to the other folds;
-        "oob": from the trees of a
-        forest that did not draw them; "prefit": from a predictor that is fitted already.
-    view : maps the trees' matrix to what the predictor is given; None: it is given the table as it
-        was passed to the estimator.
-    seed : of the folds.
-    predict : (predictor, table) → its predictions as scores (n,), or (n, classes) of many.
-    out_of_bag : a fitted forest → its out-of-bag predictions, likewise.
-    """
-
-    predictor: Any
+    predictor: Any  # the initial predictor, not fitted unless ``cv`` is "prefit"
+    # How training rows get their scores, as ``init_cv`` of the estimators; a number of folds if
+    # there are rows enough
     cv: Any
+    # Maps the trees' matrix to what the predictor is given; None: it is given the table as it was
+    # passed to the estimator
     view: Callable[[Floats], Floats] | None
     is_classifier: bool
-    seed: int
+    seed: int  # of the folds
+    # (predictor, table) → its predictions as scores (n,), or (n, classes) of many
     predict: Callable[[Any, Any], Floats]
-    out_of_bag: Callable[[Any], Floats]
+    out_of_bag: Callable[[Any], Floats]  # a fitted forest → its out-of-bag predictions, likewise
 
     @property
     def is_prefit(self) -> bool:
@@ -83,7 +76,15 @@ class InitialPredictor:
         if self.is_prefit:
             return FittedInitial(self.predictor, self.predict(self.predictor, self.table(rows)))
         if isinstance(self.cv, str):  # "oob"
-            forest = self._fitted_with_out_of_bag(rows)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("error", message=".*(OOB|out-of-bag)")
+                try:
+                    forest = self._fitted(rows)
+                except UserWarning:
+                    raise ValueError(
+                        "init_cv='oob': some rows are in the sample of every tree and have no "
+                        "out-of-bag prediction; more trees would give them one"
+                    ) from None
             return FittedInitial(forest, self.out_of_bag(forest))
         predictor = self._fitted(rows)
         fold = None
@@ -91,7 +92,12 @@ class InitialPredictor:
             fold = fold_numbers(rows, self.cv, self.is_classifier, self.seed, "init_cv")
         if fold is None:  # in sample, as in the paper; or too few rows for anything else
             return FittedInitial(predictor, self.predict(predictor, self.table(rows)))
-        return FittedInitial(predictor, self._out_of_fold(rows, fold))
+        found, order = [], []
+        for k in np.unique(fold):
+            order.append(np.flatnonzero(fold == k))
+            other = self._fitted(rows.take(np.flatnonzero(fold != k)))
+            found.append(self.predict(other, self.table(rows.take(order[-1]))))
+        return FittedInitial(predictor, np.concatenate(found)[np.argsort(np.concatenate(order))])
 
     def scores(self, fitted: FittedInitial, rows: TrainingRows) -> Floats:
         """Return f_0 (n,) of rows that the predictor was not fitted to."""
@@ -102,25 +108,6 @@ class InitialPredictor:
     def table(self, rows: TrainingRows) -> Any:
         """Return what the predictor is given of rows."""
         return rows.table if self.view is None else self.view(rows.X)
-
-    def _out_of_fold(self, rows: TrainingRows, fold: Ints) -> Floats:
-        found, order = [], []
-        for k in np.unique(fold):
-            order.append(np.flatnonzero(fold == k))
-            predictor = self._fitted(rows.take(np.flatnonzero(fold != k)))
-            found.append(self.predict(predictor, self.table(rows.take(order[-1]))))
-        return np.concatenate(found)[np.argsort(np.concatenate(order))]
-
-    def _fitted_with_out_of_bag(self, rows: TrainingRows) -> Any:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("error", message=".*(OOB|out-of-bag)")
-            try:
-                return self._fitted(rows)
-            except UserWarning:
-                raise ValueError(
-                    "init_cv='oob': some rows are in the sample of every tree and have no "
-                    "out-of-bag prediction; more trees would give them one"
-                ) from None
 
     def _fitted(self, rows: TrainingRows) -> Any:
         predictor, table = clone(self.predictor), self.table(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -15,6 +15,7 @@ from .arrays import Floats
 from .audit import Assessment, Auditor
 from .audit.auditor import cluster_codes, is_binary
 from .bias_tests import Moments
+from .descriptions import described
 from .encoding import check_levels, design_of
 from .frames import (
     Column,
@@ -34,27 +35,14 @@ MANY_FLIPS, FEW_FLIPS = 999, 99
 MANY_UP_TO = 20_000  # rows
 
 
+@described
 @dataclass(frozen=True)
 class AuditResult(Assessment):
     """The result of an audit of predictions.
 
     Parameters
     ----------
-    n : int
-        The number of rows.
-    mce : float
-        The plug-in multicalibration error over random trees.
-    floor : float
-        The error that a perfect predictor with these squared residuals would have.
-    debiased_square : float
-        Unbiased for the squared error; ``debiased`` is its root, with its sign.
-    standard_error : float
-        The standard error of the debiased square.
-    p_value : float
-        Of the hypothesis that there is no miscalibration; one test on all rows, adjusted for
-        nothing.
-    leaves : Leaves
-        The sums over the leaves of the trees.
+    {assessment}
     segments : DataFrame
         The worst segments found, ranked: rule, rows, prediction, outcome, bias, low, high,
         p_value. All numbers come from a half of the rows that the segment was not searched on;
@@ -117,6 +105,7 @@ class AuditResult(Assessment):
         ).T
 
 
+@described
 def audit_predictions(
     X: Any,
     y: Any,
@@ -156,10 +145,7 @@ def audit_predictions(
         The largest number of segments.
     min_rows : int, optional
         The smallest number of rows of a segment; by default 1 % of them, and at least 30.
-    n_trees : int, default=100
-        The number of random trees.
-    depth : int, default=3
-        Their depth.
+    {audit_trees}
     clusters : array of shape (n,), optional
         Labels, if rows depend on each other: those with the same label may (visits of one patient,
         weeks of one shop), those with different labels must not. A cluster counts as one row in
@@ -223,7 +209,14 @@ def audit_predictions(
         if rows.clusters is not None:  # some may have no rows left
             rows = replace(rows, clusters=cluster_codes(rows.clusters, n))
     seed = seed_of(random_state)
-    assessment = _assess(columns, rows, n_trees, depth, seed)
+    auditor = Auditor(design_of(columns), n_trees=n_trees, depth=depth, seed=seed)
+    assessment = auditor.assess(
+        y=rows.y,
+        prediction=rows.f,
+        sample_weight=rows.weights,
+        clusters=rows.clusters,
+        n_flips=MANY_FLIPS if n <= MANY_UP_TO else FEW_FLIPS,
+    )
     least = max(n // 100, 30) if min_rows is None else min_rows
     segments = find_segments(
         bin_columns(columns, rows.f), rows, n_segments, max(least // 2, 2), seed
@@ -264,19 +257,6 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _assess(
-    columns: list[Column], rows: PredictedRows, n_trees: int, depth: int, seed: int
-) -> Assessment:
-    auditor = Auditor(design_of(columns), n_trees=n_trees, depth=depth, seed=seed)
-    return auditor.assess(
-        y=rows.y,
-        prediction=rows.f,
-        sample_weight=rows.weights,
-        clusters=rows.clusters,
-        n_flips=MANY_FLIPS if len(rows) <= MANY_UP_TO else FEW_FLIPS,
-    )
-
-
 def _test_groups(named: Sequence[Levels], rows: PredictedRows, min_rows: int) -> pd.DataFrame:
     """Test every level of every group, and every pair of levels of two groups."""
     alone = [
@@ -285,13 +265,14 @@ def _test_groups(named: Sequence[Levels], rows: PredictedRows, min_rows: int) ->
         for k, level in enumerate(g.levels)
         if len(g.levels) > 1
     ]
-    pairs = [
-        (f"{a.name} = {u} and {b.name} = {v}", (a.codes == i) & (b.codes == j))
-        for a, b in combinations(named, 2)
-        for i, j, u, v in _frequent(a, b, min_rows)
-    ]
     if not named:
         return pd.DataFrame(columns=COLUMNS)
+    pairs = []
+    for a, b in combinations(named, 2):
+        both, counts = np.unique(np.column_stack([a.codes, b.codes]), axis=0, return_counts=True)
+        for i, j in both[counts >= min_rows]:  # there may be far too many others
+            rule = f"{a.name} = {a.levels[i]} and {b.name} = {b.levels[j]}"
+            pairs.append((rule, (a.codes == i) & (b.codes == j)))
     moments = Moments.of(rows)
     lines = [
         measure(rule, rows, np.flatnonzero(inside), moments)
@@ -301,13 +282,6 @@ def _test_groups(named: Sequence[Levels], rows: PredictedRows, min_rows: int) ->
     return holm(pd.DataFrame(lines, columns=COLUMNS))
 
 
-def _frequent(a: Levels, b: Levels, least: int) -> Iterator[tuple[int, int, str, str]]:
-    """Yield the pairs of levels that many rows have: there may be far too many others."""
-    pairs, counts = np.unique(np.column_stack([a.codes, b.codes]), axis=0, return_counts=True)
-    for i, j in pairs[counts >= least]:
-        yield int(i), int(j), a.levels[i], b.levels[j]
-
-
 def groups_of(groups: Any, columns: Sequence[Column], n: int) -> list[Levels]:
     """Return named groups (see `audit_predictions`) as columns of levels."""
     if groups is None:
@@ -315,20 +289,18 @@ def groups_of(groups: Any, columns: Sequence[Column], n: int) -> list[Levels]:
     groups = as_table(groups)
     if isinstance(groups, pd.DataFrame | Mapping):
         listed = {str(name): np.asarray(groups[name]) for name in groups}
-        odd = [name for name, labels in listed.items() if labels.shape != (n,)]
-        if odd:
-            raise ValueError(f"groups: {odd[0]!r} has shape {listed[odd[0]].shape}, not ({n},)")
-        frame = pd.DataFrame(listed)
-        found = columns_of(frame)
+        for name, labels in listed.items():
+            if labels.shape != (n,):
+                raise ValueError(f"groups: {name!r} has shape {labels.shape}, not ({n},)")
+        found = columns_of(pd.DataFrame(listed))
     else:
-        by_name = {c.name: c for c in columns}
+        by_name, names = {c.name: c for c in columns}, [c.name for c in columns]
         if not isinstance(groups, str | Sequence | np.ndarray):
             raise ValueError(f"groups={groups!r}: must be names of columns of X, or named groups")
         wanted = list(dict.fromkeys([groups] if isinstance(groups, str) else groups))
         unknown = [g for g in wanted if g not in by_name]
         if unknown:
             raise ValueError(f"groups={unknown}: not columns of X, which has {', '.join(by_name)}")
-        names = [c.name for c in columns]
         twice = [g for g in wanted if names.count(g) > 1]
         if twice:
             raise ValueError(f"groups={twice}: X has several columns of that name")

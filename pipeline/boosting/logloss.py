@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit
-from typing_extensions import override
 
 from .arrays import Floats
 from .rescaling import Rescaling
@@ -48,7 +47,6 @@ class LogLossAdaptive(Rescaling):
     it already, the weight is at most 1.
     """
 
-    @override
     def weight(self, t: int, y: Floats, phi: Floats, sample_weight: Floats | None = None) -> float:
         # Newton's method from 1; a step is halved until it does not raise the loss.
         w, loss = 1.0, mean_log_loss(y, phi, sample_weight)

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from typing_extensions import override
 
 from .arrays import Floats, Weights
 from .engines.base import Ensemble, FitsLogLoss, Fitter, GrowsTrees, draw_sample
@@ -55,11 +54,9 @@ class Loss:
 class SquaredLoss(Loss):
     """The squared error (y − f)²."""
 
-    @override
     def of_rows(self, y: Floats, f: Floats) -> Floats:
         return np.square(y - f)
 
-    @override
     def cautious_slope(self, y: Floats, f: Floats) -> Floats:
         return 2.0 * (f - y)
 
@@ -68,34 +65,27 @@ class SquaredLoss(Loss):
 class LogLoss(Loss):
     """The log-loss log(1 + e^f) − y f of logits f, for y of 0 and 1."""
 
-    @override
     def of_rows(self, y: Floats, f: Floats) -> Floats:
         return log_losses(y, f)
 
-    @override
     def cautious(self, y: Floats, f: Floats) -> Floats:
         # The next row may be the first that is certain and wrong. (Where none of the rows is wrong,
         # their log-loss alone would call for ever larger logits.)
         return log_losses(_doubted(y), f)
 
-    @override
     def cautious_slope(self, y: Floats, f: Floats) -> Floats:
         return sigmoid(f) - _doubted(y)
 
-    @override
     def response(self, f: Floats) -> Floats:
         return sigmoid(f)
 
-    @override
     def score(self, prediction: Floats) -> Floats:
         return logit(prediction)
 
-    @override
     def rescaling(self, rescaling: str | Rescaling) -> Rescaling:
         strategy = resolve(rescaling)
         return LogLossAdaptive() if isinstance(strategy, Adaptive) else strategy
 
-    @override
     def fit(
         self, fitter: Fitter, y: Floats, f: Floats, feature: Floats, seed: int, weights: Weights
     ) -> tuple[Ensemble, Floats]:

@@ -10,12 +10,14 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import assert_all_finite, check_array
 
 from .arrays import Floats
+from .descriptions import described
 from .estimator import MulticalibrationBoosting
 from .initial import FORESTS, paper_forest
 from .losses import SquaredLoss
 from .parameters import check_initial_prediction, check_predicted
 
 
+@described
 class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting):  # type: ignore[misc]
     """Multicalibration boosting for regression with the squared loss, as a correction of a model.
 
@@ -29,94 +31,22 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
 
     Parameters
     ----------
-    n_rounds : int, default=100
-        The largest number of rounds; 0 leaves the initial predictor as it is. The paper has 20.
-    eta : float, default=1.0
-        Step size η in (0, 1].
+    {rounds}
     rescaling : {"unit", "relaxed", "adaptive"} or Rescaling, default="unit"
         The strategy for w_t. An object needs a ``weight(t, y, phi)`` method, which is passed sample
         weights as a fourth argument if there are any.
-    feedback : {"honest", "in_sample", "initial", "none"}, default="honest"
-        The trees' feature besides X: f_t of the trajectory of the row's own fold, which has not
-        seen its y; f_t of the trajectory that the trees belong to, which has (the paper); f_0; or
-        none.
+    {feedback}
     init : estimator or None, default=None
         The initial predictor, which is given X as it was passed. None is the paper's forest of 100
         trees of depth 5.
-    init_cv : None, "prefit", "oob", int or splitter, default=5
-        How training rows get their f_0. An int or splitter: from clones of ``init`` fitted to the
-        other folds; new rows get it from a clone fitted to all rows. "oob": from the out-of-bag
-        predictions of a forest. "prefit": ``init`` is fitted already, to other rows, and used as it
-        is (inside of `cross_val_score` and the like, wrap it in scikit-learn's FrozenEstimator).
-        None: from ``init`` fitted to them, as in the paper.
-    n_trees : int, default=10
-        The number of trees of a round. The paper has 100.
-    max_leaf_nodes : int or None, default=31
-        The largest number of leaves of a tree; None if ``max_depth`` alone limits it.
-    max_depth : int or None, default=None
-        The largest depth of a tree. The paper has 3.
-    learning_rate : float, default=0.2
-        The factor of each tree in its ensemble.
-    min_samples_leaf : int, default=20
-        The smallest number of rows of a leaf.
+    {trees}
     l2_regularization : float, default=10.0
         The number of rows of residual 0 that are added to each leaf, for rows of weight 1.
-    subsample : float, default=1.0
-        The share of the rows that each tree is fitted to.
-    max_features : float, default=1.0
-        The share of the features, including f, that each split chooses from.
-    early_stopping : bool, default=True
-        Whether rows held out decide what is kept; False keeps all ``n_rounds``, and fits them to
-        all rows unless the feedback is honest.
-    stack : bool, default=True
-        Whether two further kinds of trees take part: a new model, which starts from a constant and
-        is not given f, and trees of depth 2. The shares of all three are those that are best on
-        rows held out. It takes three to six times as long. Needs ``scoring="loss"``.
-    cv : int or splitter, default=5
-        The folds; a splitter must hold out every row once.
-    scoring : "loss", "mce", str or scorer, default="loss"
-        What the number of rounds is chosen by: the loss, the multicalibration error, or any of
-        scikit-learn's scorers. With "loss", the share 1 − (0.7 SE / gain)² of the correction is
-        kept, SE being the standard error of its gain on rows held out.
-    n_iter_no_change : int, default=5
-        The number of rounds without an improvement after which no more are tried.
-    engine : str, default="lightgbm"
-        What fits the trees: LightGBM's histograms, with missing cells and categories left to
-        LightGBM ("lightgbm_lossless" has a bin for every value, and indicators); or "exact", a
-        compiled kernel made for the paper's sizes, and "sklearn", scikit-learn itself, which grow
-        the same trees of a ``max_depth``, without ``max_leaf_nodes`` and ``l2_regularization``. Not
-        trees, but smooth functions of (x, f) are "linear", "cosines" (``n_trees`` of them) and
-        "soft_trees".
-    n_jobs : int or None, default=None
-        The number of folds that are fitted at once, and of threads of the initial forest: as in
-        scikit-learn, but at most one per core. The result does not depend on it.
-    random_state : int, RandomState or None, default=None
-        The seed of the initial forest, folds, samples and ties between equally good splits.
-    verbose : int, default=0
-        1 shows a progress bar, 2 prints a line for each round.
+    {keeping}
 
     Attributes
     ----------
-    best_round_ : int
-        The number of rounds that `predict` uses.
-    gain_ : Gain or None
-        By how much the correction lowers the loss of rows held out, with its standard error and the
-        ``share`` that is kept; None without early stopping by the loss.
-    validation_scores_ : ndarray
-        The scores of f_0, f_1, … on rows held out (higher is better).
-    trajectories_ : tuple of Trajectory
-        What is kept: the rounds of each trajectory and its share of the correction.
-    weights_, gaps_, losses_ : ndarray
-        w_t, the norms ‖f_{t+1} − f_t‖₂ and the mean squared errors of f_0, f_1, … on the rows that
-        a trajectory was fitted to; means over the trajectories.
-    init_ : estimator or None
-        The fitted initial predictor, or None if `fit` was given initial predictions.
-    feature_importances_, f_importance_ : ndarray, float
-        Shares of the splits' gain.
-    encoding_ : Encoding
-        How the columns of X become those of the trees.
-    n_features_in_, feature_names_in_ : int, ndarray
-        As everywhere in scikit-learn.
+    {fitted}
 
     Notes
     -----
@@ -150,13 +80,7 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
 
         Parameters
         ----------
-        X : table or array of shape (n, d)
-            Rows, with the columns of the training table.
-        initial_prediction : array of shape (n,), optional
-            What the model that is corrected predicts for them; if, and only if,
-            `fit` was given such.
-        n_rounds : int, optional
-            The last round T; `best_round_` by default.
+        {predicted}
 
         Yields
         ------
@@ -172,13 +96,7 @@ class MulticalibrationBoostingRegressor(RegressorMixin, MulticalibrationBoosting
 
         Parameters
         ----------
-        X : table or array of shape (n, d)
-            Rows, with the columns of the training table.
-        initial_prediction : array of shape (n,), optional
-            What the model that is corrected predicts for them; if, and only if,
-            `fit` was given such.
-        n_rounds : int, optional
-            The last round T; `best_round_` by default.
+        {predicted}
 
         Returns
         -------

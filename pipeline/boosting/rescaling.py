@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from typing_extensions import override
 
 from .arrays import Floats
 
@@ -50,7 +49,6 @@ class Unit(Rescaling):
 
     name = "unit"
 
-    @override
     def weight(self, t: int, y: Floats, phi: Floats, sample_weight: Floats | None = None) -> float:
         return 1.0
 
@@ -77,7 +75,6 @@ class Relaxed(Rescaling):
         metadata={"gt": 1, "description": "a number above 1, or the weights' sum diverges"},
     )
 
-    @override
     def weight(self, t: int, y: Floats, phi: Floats, sample_weight: Floats | None = None) -> float:
         return float(1.0 - (t + self.offset) ** -self.exponent)
 
@@ -93,7 +90,6 @@ class Adaptive(Rescaling):
 
     name = "adaptive"
 
-    @override
     def weight(self, t: int, y: Floats, phi: Floats, sample_weight: Floats | None = None) -> float:
         scale = np.abs(phi).max(initial=0.0)
         if scale < np.finfo(np.float64).tiny:  # zero, or too small to divide by

@@ -17,12 +17,10 @@ class Rows:
     """Rows with their targets; the base of all types of rows.
 
     A field of a subclass is None, a flag that concerns all rows, or has one entry per row.
-
-    y : (n,) the targets as numbers.  weights : (n,), or None for all 1.
     """
 
-    y: Floats
-    weights: Floats | None = None
+    y: Floats  # (n,) the targets as numbers
+    weights: Floats | None = None  # (n,), or None for all 1
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -61,31 +59,22 @@ class Rows:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRows(Rows):
-    """Rows that an estimator is fitted to or validated on.
+    """Rows that an estimator is fitted to or validated on."""
 
-    table : X as it was passed (an array or a DataFrame), for initial predictors.
-    X : (n, d) the matrix that the trees see.  labels : (n,) y as it was passed.
-    given : (n,) the scores of initial predictions that were passed, or None.
-    groups : (n,) rows with the same value stay in the same fold; or None.
-    """
-
-    table: Any
-    X: Floats
-    labels: Any
-    given: Floats | None = None
-    groups: Any = None
+    table: Any  # X as it was passed (an array or a DataFrame), for initial predictors
+    X: Floats  # (n, d) the matrix that the trees see
+    labels: Any  # (n,) y as it was passed
+    given: Floats | None = None  # (n,) the scores of initial predictions that were passed, or None
+    groups: Any = None  # (n,) rows with the same value stay in the same fold; or None
 
 
 @dataclass(frozen=True, kw_only=True)
 class PredictedRows(Rows):
-    """Rows with a model's predictions.
+    """Rows with a model's predictions."""
 
-    f : (n,) expected values, or probabilities of 1.  binary : whether the targets are 0 and 1.
-    clusters : (n,) rows with the same number depend on each other; None if all are independent.
-    """
-
-    f: Floats
-    binary: bool = False
+    f: Floats  # (n,) expected values, or probabilities of 1
+    binary: bool = False  # whether the targets are 0 and 1
+    # (n,) rows with the same number depend on each other; None if all are independent
     clusters: Ints | None = None
 
     @property

@@ -50,19 +50,15 @@ SAME = 0.5  # segments that share more than this of their rows count as the same
 
 @dataclass(frozen=True)
 class Binned:
-    """A column cut into bins, and how ranges of bins are described.
-
-    codes : (n,) the bin of each row.  edges : of a column of numbers, the upper ends of all bins
-    but the last; else None.  levels : of a column of categories, their names; else None.
-    missing : the bin of missing numbers, or −1.
-    """
+    """A column cut into bins, and how ranges of bins are described."""
 
     name: str
-    codes: NDArray[np.uint8]
+    codes: NDArray[np.uint8]  # (n,) the bin of each row
     n_bins: int
+    # Of a column of numbers, the upper ends of all bins but the last; else None
     edges: Floats | None = None
-    levels: tuple[str, ...] | None = None
-    missing: int = -1
+    levels: tuple[str, ...] | None = None  # of a column of categories, their names; else None
+    missing: int = -1  # the bin of missing numbers, or −1
 
     def condition(self, first: int, last: int) -> str:
         """Return, in words, that the bin lies from ``first`` to ``last``."""

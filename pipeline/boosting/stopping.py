@@ -31,16 +31,13 @@ DOUBT = 0.7
 
 @dataclass(frozen=True)
 class Choice:
-    """The best round.
-
-    first, f : (n,) f_0 and the best round's scores of the rows that were looked at.  scores : of
-    every round that was fitted (higher is better).
-    """
+    """The best round."""
 
     best_round: int
+    # first, f: (n,) f_0 and the best round's scores of the rows that were looked at
     first: Floats
     f: Floats
-    scores: Floats
+    scores: Floats  # of every round that was fitted (higher is better)
 
 
 @dataclass(frozen=True)
@@ -67,15 +64,12 @@ Judge = Callable[[Floats], float]
 
 
 def choose(
-    stages: Iterator[Floats],
-    judge: Judge,
-    patience: int,
-    tell: Callable[[int, float, int], None] = lambda *_: None,
+    stages: Iterator[Floats], judge: Judge, patience: int, told: str | None = None
 ) -> Choice:
     """Follow scores f_0, f_1, … and return the best round.
 
-    Stops after ``patience`` rounds that are not better than the best before. ``tell`` is called
-    with every round, its score and the best round so far.
+    Stops after ``patience`` rounds that are not better than the best before. With a name ``told``,
+    a line is printed for every round.
     """
     scores: list[float] = []
     best, first, f_best = 0, np.empty(0), np.empty(0)
@@ -87,7 +81,8 @@ def choose(
         first = f if t == 0 else first
         if t == 0 or score > scores[best]:
             best, f_best = t, f
-        tell(t, score, best)
+        if told is not None:
+            print(f"{told}, round {t}: score {score:.6g} on rows held out, best round {best}")
         if t - best >= patience:
             break
     return Choice(best, first, f_best, np.array(scores))
@@ -99,15 +94,12 @@ def gain(loss: Loss, rows: Rows, before: Floats, after: Floats) -> Gain:
     By the loss or by the cautious loss, whichever keeps less of the change: the cautious one alone
     would reward a change that makes correct predictions less certain.
     """
-    losses = (loss.cautious, loss.of_rows)
-    found = [_gain(of_rows(rows.y, before) - of_rows(rows.y, after), rows) for of_rows in losses]
+    shares, found = rows.weights_or_ones / rows.weights_or_ones.sum(), []
+    for of_rows in (loss.cautious, loss.of_rows):
+        gains = of_rows(rows.y, before) - of_rows(rows.y, after)
+        mean = float((shares * gains).sum())
+        found.append(Gain(mean, float(np.sqrt(np.square(shares * (gains - mean)).sum()))))
     return min(found, key=lambda gain: (gain.share, gain.mean))
-
-
-def _gain(of_rows: Floats, rows: Rows) -> Gain:
-    shares = rows.weights_or_ones / rows.weights_or_ones.sum()
-    mean = float((shares * of_rows).sum())
-    return Gain(mean, float(np.sqrt(np.square(shares * (of_rows - mean)).sum())))
 
 
 def stack(loss: Loss, rows: Rows, f0: Floats, candidates: Sequence[Floats]) -> Floats:

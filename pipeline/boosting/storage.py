@@ -84,12 +84,12 @@ def save(model: Any, path: str | Path) -> None:
 
 def _about(model: Any, prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
     """Return what is told of a model in words; its trees are added to the arrays."""
-    plain = {k: v for k, v in model.get_params(deep=False).items() if _is_plain(v)}
+    given = model.get_params(deep=False).items()
     corrections = getattr(model, "corrections_", ())
     trajectories = getattr(model, "trajectories_", ())
     return {
         "estimator": type(model).__name__,
-        "parameters": plain,
+        "parameters": {k: v for k, v in given if isinstance(v, bool | int | float | str | None)},
         "n_features_in": model.n_features_in_,
         "feature_names_in": list(getattr(model, "feature_names_in_", [])),
         "classes": model.classes_.tolist() if hasattr(model, "classes_") else None,
@@ -204,8 +204,11 @@ def _restored(
     kind: Any = {k.__name__: k for k in kinds}[about["estimator"]]
     known = set(kind().get_params(deep=False))
     model = kind(**{k: v for k, v in about["parameters"].items() if k in known})
-    codes = [dict(code) for code in about["encoding"]]
-    model.encoding_ = Encoding(tuple(CODES[code.pop("code")](**_tuples(code)) for code in codes))
+    codes: list[dict[str, Any]] = [
+        {k: tuple(v) if isinstance(v, list) else v for k, v in code.items()}
+        for code in about["encoding"]
+    ]
+    model.encoding_ = Encoding(tuple(CODES[code.pop("code")](**code) for code in codes))
     n_columns = len(model.encoding_.names)
     model.n_features_in_ = int(about["n_features_in"])
     if about["feature_names_in"]:
@@ -289,11 +292,3 @@ def _taken(arrays: Mapping[str, Any], name: str, n_columns: int) -> Nodes:
             raise KeyError(array)
     found.check(n_columns)
     return found
-
-
-def _tuples(code: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in code.items()}
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | float | str)

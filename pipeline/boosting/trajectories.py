@@ -15,7 +15,7 @@ feature); see ``theory/proofs/feedback.tex``.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -30,16 +30,14 @@ from .rows import Rows
 
 # What the trees are given as a feature: f_t of the trajectory that has not seen the row's y, f_t of
 # the trajectory that they belong to (the paper), f_0, or nothing.
-FEEDBACK = ("honest", "in_sample", "initial", "none")
+FeedbackName = Literal["honest", "in_sample", "initial", "none"]
+FEEDBACK: tuple[str, ...] = get_args(FeedbackName)
 NO_FOLD = -1  # of a row that all trajectories are fitted to
 
 
 @dataclass(frozen=True)
 class BoostingSettings:
-    """What the trajectories of a fit share.
-
-    from_constant : they start from the best constant instead of f_0.
-    """
+    """What the trajectories of a fit share."""
 
     loss: Loss
     engine: Engine
@@ -47,21 +45,18 @@ class BoostingSettings:
     rescaling: Rescaling
     seed: int
     feedback: str = "in_sample"
-    from_constant: bool = False
+    from_constant: bool = False  # they start from the best constant instead of f_0
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A fitted trajectory.
-
-    start : the score that it starts from; None is f_0.  share : of it in a model's correction.
-    """
+    """A fitted trajectory."""
 
     rounds: tuple[Round, ...]
     eta: float
     feedback: str = "in_sample"
-    start: float | None = None
-    share: float = 1.0
+    start: float | None = None  # the score that it starts from; None is f_0
+    share: float = 1.0  # of it in a model's correction
 
     def stages(self, X: Floats, f0: Floats) -> Iterator[Floats]:
         """Yield the scores after each round, (n,), of new rows with initial scores f0 (n,)."""
@@ -134,28 +129,31 @@ def n_stages(trajectories: Sequence[Trajectory]) -> int:
 class CrossFit:
     """Trajectories that are fitted together, round by round, as `stages` is iterated.
 
-    starts : (k, n) f_0 of all rows in each of k trajectories.  fold : (n,) the trajectory that is
-    not fitted to a row, or `NO_FOLD`.  rounds : those of each trajectory so far.  scores : f_t of
-    each one's own rows.  losses : their mean loss at f_0, f_1, ….
+    rounds : those of each trajectory so far.  scores : f_t of each one's own rows.
     """
 
     settings: BoostingSettings
     rows: Rows
     X: Floats
-    starts: Sequence[Floats]
-    fold: Ints
+    starts: Sequence[Floats]  # (k, n) f_0 of all rows in each of k trajectories
+    fold: Ints  # (n,) the trajectory that is not fitted to a row, or `NO_FOLD`
     n_rounds: int
     n_jobs: int = 1
-    losses: list[float] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)  # their mean loss at f_0, f_1, …
 
     def __post_init__(self) -> None:
         """Start all trajectories."""
         self.rounds: list[list[Round]] = [[] for _ in self.starts]
-        own = [np.flatnonzero(self.fold != k) for k in range(len(self.starts))]
-        self._own, self._held_out = own, [self.fold == k for k in range(len(self.starts))]
-        self.constants = [self._constant(rows) for rows in own]
+        self._own = [np.flatnonzero(self.fold != k) for k in range(len(self.starts))]
+        self._held_out = [self.fold == k for k in range(len(self.starts))]
+        rows = Rows(y=self.rows.y, weights=self.rows.weights)
+        self._rows = [rows.take(own) for own in self._own]
+        self.constants = [self._constant(some) for some in self._rows]
         self._current = self.starts[0].copy()
-        self._collect([self._start(k) for k in range(len(self.starts))])
+        starts = [self._start(k) for k in range(len(self.starts))]
+        for held_out, f in zip(self._held_out, starts, strict=True):
+            self._current[held_out] = f[held_out]  # of the trajectory of the row's fold
+        self._record([f[own] for f, own in zip(starts, self._own, strict=True)])
 
     def stages(self) -> Iterator[Floats]:
         """Fit the rounds; yield the honest scores (n,) of the rows at f_0, f_1, …."""
@@ -182,13 +180,11 @@ class CrossFit:
             for rounds, start in zip(self.rounds, self.constants, strict=True)
         ]
 
-    def _constant(self, own: Ints) -> float | None:
+    def _constant(self, rows: Rows) -> float | None:
         """Return the best constant score of a trajectory's rows, if it starts from that."""
         if not self.settings.from_constant:
             return None
-        weights = None if self.rows.weights is None else self.rows.weights[own]
-        mean = np.average(self.rows.y[own], weights=weights)
-        return float(self.settings.loss.score(np.array([mean]))[0])
+        return float(self.settings.loss.score(np.array([rows.mean(rows.y)]))[0])
 
     def _start(self, k: int) -> Floats:
         constant = self.constants[k]
@@ -197,8 +193,7 @@ class CrossFit:
     def _steps(self, k: int) -> Iterator[Step]:
         """Run Algorithm 1 on the rows of a trajectory."""
         settings, own = self.settings, self._own[k]
-        y, weights = self.rows.y[own], self.rows.weights
-        weights = None if weights is None else weights[own]
+        y, weights = self._rows[k].y, self._rows[k].weights
         fitter = settings.engine.bind(self.X[own], weights)
         return boost(
             y,
@@ -231,17 +226,8 @@ class CrossFit:
         self._current = following
         self._record([step.f for step in steps])
 
-    def _collect(self, scores: Sequence[Floats]) -> None:
-        """Take each row's score from the trajectory of its fold."""
-        for held_out, f in zip(self._held_out, scores, strict=True):
-            self._current[held_out] = f[held_out]
-        self._record([f[own] for f, own in zip(scores, self._own, strict=True)])
-
     def _record(self, scores: Sequence[Floats]) -> None:
         """Note the scores of the trajectories' own rows, and their mean loss."""
-        self.scores, found = scores, []
-        for own, f in zip(self._own, scores, strict=True):
-            weights = None if self.rows.weights is None else self.rows.weights[own]
-            of_rows = self.settings.loss.of_rows(self.rows.y[own], f)
-            found.append(float(np.average(of_rows, weights=weights)))
-        self.losses.append(float(np.mean(found)))
+        self.scores, of_rows = scores, self.settings.loss.of_rows
+        pairs = zip(self._rows, scores, strict=True)
+        self.losses.append(float(np.mean([rows.mean(of_rows(rows.y, f)) for rows, f in pairs])))

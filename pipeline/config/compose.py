@@ -1,8 +1,12 @@
-"""Hydra's composition as a function: overrides in, typed configs out, errors as `ConfigError`."""
+"""Hydra's composition as a function: overrides in, typed configs out, errors as `ConfigError`.
 
+An error is one line: the key, the value and what is allowed. What is allowed comes from the schema;
+what went wrong, from the type and the fields of an exception.
+"""
+
+import difflib
 import itertools
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,32 +14,27 @@ from hydra import compose, initialize_config_dir
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.utils import create_config_search_path
 from hydra.core.global_hydra import GlobalHydra
-from hydra.core.override_parser.types import IntervalSweep, Override
-from hydra.errors import HydraException
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 from pydantic import ValidationError
 from yaml import YAMLError
 
-from pipeline.config import messages
-from pipeline.config.overrides import parsed, readable, search_path, with_search_path
-from pipeline.config.schema import AXES, GROUPS, Config
+from pipeline.config.overrides import (
+    ARGUMENTS,
+    OPEN,
+    parsed,
+    readable,
+    search_path,
+    with_search_path,
+)
+from pipeline.config.schema import AXES, GROUPS, Config, leaves
 from pipeline.errors import ConfigError
 from pipeline.paths import CONF
 
-LISTS = {
-    "experiment.datasets": "[german,adult]",
-    "experiment.strategies": "[unit,relaxed]",
-    "experiment.situations": "[forest,linear]",
-    "experiment.methods": "[nothing,ours]",
-    "experiment.seeds": "[0,1,2]",
-    "dataset.drop": "[name,address]",
-    "dataset.sensitive": "[sex,region]",
-    "audit.compare": "[old,new]",
-    "audit.groups": "[sex,region]",
-    "figures.only": "[gap,training]",
-    "compare.experiments": "[paper,eta03]",
-}
+# The extras that bring choices of Hydra.
+EXTRAS = {"joblib": "joblib", "submitit_local": "slurm", "submitit_slurm": "slurm"}
 
 
 def choices(group: str, overrides: Sequence[str] = ()) -> list[str]:
@@ -104,7 +103,11 @@ def varied(config: Config) -> list[Config]:
 
     Each is validated anew, as if its values had been on the command line.
     """
-    axes = {key: values for key, values in config.experiment.further.items() if _has(config, key)}
+    axes = {
+        key: values
+        for key, values in config.experiment.further.items()
+        if not key.startswith("strategy.") or hasattr(config.strategy, key.split(".")[1])
+    }
     variants = []
     for values in itertools.product(*axes.values()):
         raw = config.model_dump()
@@ -113,7 +116,7 @@ def varied(config: Config) -> list[Config]:
         try:
             variants.append(Config.model_validate(raw))
         except ValidationError as error:
-            raise ConfigError(f"experiment.vary: {messages.of_validation(error, raw)}") from None
+            raise ConfigError(f"experiment.vary: {of_validation(error, raw)}") from None
     return variants
 
 
@@ -128,45 +131,27 @@ def _set(raw: dict[str, Any], key: str, value: object) -> None:
     section[leaf] = value
 
 
-def _has(config: Config, key: str) -> bool:
-    """Whether a key of ``experiment.vary`` is one of the config's strategy, or of no strategy."""
-    section, _, leaf = key.partition(".")
-    return section != "strategy" or hasattr(config.strategy, leaf.split(".")[0])
-
-
-def check_overrides(overrides: Sequence[str], *, multirun: bool) -> None:
+def check_overrides(overrides: Sequence[str], *, multirun: bool) -> Config | None:
     """Raise `ConfigError` for a key, or in a multirun a value, that cannot be.
 
     Of a multirun every value of every sweep is tried once with the others' first values, which
-    finds each bad value before the first job without composing the whole product. A single job's
-    values are judged when it is composed.
+    finds each bad value before the first job without composing the whole product; returns the first
+    job's config. A single job's values are judged when it is composed.
     """
     found = parsed(overrides)
     for override in found:
         _check_key(override, overrides)
-    values = [_values(o, multirun=multirun, intervals=optimises(overrides)) for o in found]
-    if multirun:
-        first = [v[0] for v in values]
-        tried = [first]
-        for i, axis in enumerate(values):
-            tried += [[*first[:i], value, *first[i + 1 :]] for value in axis[1:]]
-        if any(config.experiment.is_grid for config in load_all(tried)):
-            _refuse_axes(found, tuple(AXES))
-
-
-def optimises(overrides: Sequence[str]) -> bool:
-    """Whether a sweeper chooses the values of a multirun by what jobs return."""
-    return any(line in {"experiment=tune", "hydra/sweeper=optuna"} for line in overrides)
-
-
-def first_of_sweep(overrides: Sequence[str]) -> list[str]:
-    """The overrides of a multirun's first job."""
-    return [_values(o, multirun=True, intervals=True)[0] for o in parsed(overrides)]
-
-
-def jobs_of_sweep(overrides: Sequence[str]) -> int:
-    """How many jobs a multirun has."""
-    return math.prod(len(_values(override, multirun=True)) for override in parsed(overrides))
+    values = [_values(override, multirun=multirun) for override in found]
+    if not multirun:
+        return None
+    first = [v[0] for v in values]
+    tried = [first]
+    for i, axis in enumerate(values):
+        tried += [[*first[:i], value, *first[i + 1 :]] for value in axis[1:]]
+    configs = load_all(tried)
+    if any(config.experiment.is_grid for config in configs):
+        _refuse_axes(found, tuple(AXES))
+    return configs[0]
 
 
 def typed(raw: DictConfig) -> Config:
@@ -176,7 +161,7 @@ def typed(raw: DictConfig) -> Config:
     try:
         return Config.model_validate(container)
     except ValidationError as error:
-        raise ConfigError(messages.of_validation(error, container)) from None
+        raise ConfigError(of_validation(error, container)) from None
 
 
 @contextmanager
@@ -186,7 +171,7 @@ def explained(overrides: Sequence[str] = ()) -> Iterator[None]:
         yield
     except (HydraException, OmegaConfBaseException) as error:
         menus = {group: choices(group, overrides) for group in GROUPS}
-        raise ConfigError(messages.of_composition(error, menus)) from None
+        raise ConfigError(of_composition(error, menus)) from None
     except YAMLError as error:
         said = " ".join(str(error).split())
         raise ConfigError(f"a file of the configuration is no YAML: {said}") from None
@@ -212,7 +197,7 @@ def _check_key(override: Override, overrides: Sequence[str]) -> None:
         return
     if override.is_delete():
         raise ConfigError(f"{override.input_line}: no key can be removed")
-    messages.check_key(key)
+    check_key(key)
     if key in GROUPS and not override.is_sweep_override() and not isinstance(override.value(), str):
         menu = ", ".join(choices(key, overrides))
         raise ConfigError(f"{override.input_line}: must be one of {menu}.")
@@ -229,20 +214,112 @@ def _refuse_axes(overrides: Sequence[Override], groups: Sequence[str]) -> None:
             )
 
 
-def _values(override: Override, *, multirun: bool, intervals: bool = False) -> list[str]:
-    """An override for each value of a sweep; of an interval, where there may be one, its ends."""
+def _values(override: Override, *, multirun: bool) -> list[str]:
+    """An override for each value of a sweep."""
     line = str(override.input_line)
     if not override.is_sweep_override():
         return [line]
-    if override.key_or_group in LISTS and "=[" not in line:
-        raise ConfigError(f"{line}: write a list, such as {LISTS[override.key_or_group]}")
+    if _allowed(override.key_or_group).startswith("a list of ") and "=[" not in line:
+        given = line.partition("=")[2]
+        listed = "…" if "(" in given else given
+        raise ConfigError(f"{line}: write a list, {override.key_or_group}=[{listed}]")
     if not multirun:
         raise ConfigError(f"{line}: several values need a multirun; add -m")
     prefix = line.split("=", 1)[0]
-    swept = override.value()
-    if intervals and isinstance(swept, IntervalSweep):
-        return [f"{prefix}={swept.start}", f"{prefix}={swept.end}"]
     try:
         return [f"{prefix}={value}" for value in override.sweep_string_iterator()]
     except HydraException:
         raise ConfigError(f"{line}: write the values of a sweep as a,b,c or range(…)") from None
+
+
+# --- error messages ------------------------------------------------------------------------------
+
+
+def check_key(key: str) -> None:
+    """Raise `ConfigError` unless a dotted ``key`` (of an override) is in the schema."""
+    known = [leaf for leaf, _ in leaves()]
+    if key in known or key in GROUPS or key.startswith(OPEN):
+        return
+    near = difflib.get_close_matches(key, [*known, *GROUPS], n=1)
+    hint = f"; did you mean {near[0]}?" if near else "."
+    section = key.rpartition(".")[0]
+    siblings = [leaf for leaf in known if leaf.rpartition(".")[0] == section]
+    allowed = ", ".join([*siblings, *(GROUPS if not section else ())]) or ", ".join(GROUPS)
+    raise ConfigError(f"{key}: there is no such key{hint} Allowed here: {allowed}.")
+
+
+def of_composition(
+    error: HydraException | OmegaConfBaseException, menus: Mapping[str, Sequence[str]]
+) -> str:
+    """What is wrong with overrides that Hydra could not put together.
+
+    menus : the choices of each group.
+    """
+    if isinstance(error, MissingConfigException):
+        group, _, choice = str(error.missing_cfg_file or "").rpartition("/")
+        if group.startswith("hydra/") and choice in EXTRAS:
+            extra = EXTRAS[choice]
+            return f"{group}={choice}: needs the extra {extra!r}: pip install -e '.[{extra}]'"
+        options = menus.get(group) or sorted(error.options or [])
+        return f"{group}={choice}: must be one of {', '.join(options)}."
+    cause = error.__cause__
+    if isinstance(cause, ConfigAttributeError | ConfigKeyError) and cause.full_key:
+        return _foreign_key(str(cause.full_key))
+    said = " ".join(str(error).split())
+    key = said.partition("Error merging override ++")[2].partition("=")[0]
+    if any(key == leaf for leaf, _ in leaves()):
+        return f"{key}: must be {_allowed(key)}."
+    return f"the configuration cannot be composed: {said}"
+
+
+def of_validation(error: ValidationError, raw: Mapping[str, Any]) -> str:
+    """The first thing wrong with a composed configuration."""
+    first = error.errors(include_url=False)[0]
+    key, value = _locate(first["loc"], raw)
+    if first["type"] == "value_error":  # our own validators write whole sentences
+        return str(first["ctx"]["error"])
+    if first["type"] == "extra_forbidden":
+        try:
+            check_key(key)
+        except ConfigError as unknown:
+            return str(unknown)
+        return _foreign_key(key)
+    if first["type"] == "missing":
+        return f"{key}: is missing; it must be {_allowed(key)}."
+    return f"{key}={'null' if value is None else value}: must be {_allowed(key)}."
+
+
+def _foreign_key(key: str) -> str:
+    """A key of the schema that the chosen menu entry does not have, e.g. unit's exponent."""
+    group = key.split(".")[0]
+    grid = ""
+    if key in {"strategy.target", "strategy.name"} or key.startswith(ARGUMENTS[:-1]):
+        grid = "; it is strategy=custom's, and for a grid of a YAML of your own (--config-dir)"
+    elif group == "strategy":
+        grid = f"; in a grid write 'experiment.vary={{{key}:[…]}}'"
+    return f"{key}: this key does not belong to the chosen {group}{grid}."
+
+
+def _allowed(key: str) -> str:
+    known = dict(leaves())
+    keys = [leaf for leaf in known if leaf.startswith(f"{key}.")]
+    return known.get(key) or (f"a section with {', '.join(keys)}" if keys else "a known value")
+
+
+def _locate(loc: tuple[int | str, ...], raw: Mapping[str, Any]) -> tuple[str, Any]:
+    """The dotted key and the value at fault.
+
+    Of pydantic's path only what is in ``raw`` counts: not its list positions, nor the name of the
+    member of a union, which stands behind the union's key and before one of the member's own.
+    """
+    value: Any = raw
+    key: list[str] = []
+    for position, part in enumerate(loc):
+        if not isinstance(value, Mapping):
+            break
+        if part in value:
+            value = value[part]
+            key.append(str(part))
+        elif position + 1 == len(loc):
+            return ".".join([*key, str(part)]), None
+    return ".".join(key), value

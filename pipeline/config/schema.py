@@ -365,11 +365,21 @@ class Audit(Section):
     segments: int = whole("how many segments stage=audit lists", 1, 200)
 
 
-class Situation(Section):
+class Titled(Section):
+    """What has a name for folders and another for tables and figures."""
+
+    name: Slug = says("a short name, for folders")
+    title: Name | None = says("what tables call it, or null for its name")
+
+    @property
+    def display(self) -> str:
+        """The name used in tables and figures."""
+        return self.title or self.name
+
+
+class Situation(Titled):
     """What a model is that an experiment of kind corrections corrects, and what happened to it."""
 
-    name: Slug = says("a short name of a situation, for folders")
-    title: Name | None = says("what tables call the situation, or null for its name")
     model: Literal["forest", "linear", "boosted", "truth"] = says(
         "one of forest (the paper's), linear, boosted (LightGBM, stopped early), truth (outcomes "
         "are drawn from a known function, which is the model)"
@@ -415,20 +425,13 @@ class Situation(Section):
         """Whether the model looks better on the rows it is corrected on than on others."""
         return self.rows == "same" and self.predictions == "in_sample"
 
-    @property
-    def display(self) -> str:
-        """The name used in tables and figures."""
-        return self.title or self.name
-
 
 MOST_CANDIDATES = 64
 
 
-class Method(Section):
+class Method(Titled):
     """How a model is corrected, in an experiment of kind corrections."""
 
-    name: Slug = says("a short name of a method, for folders")
-    title: Name | None = says("what tables call the method, or null for its name")
     kind: Slug = says("the name of a method in pipeline/boosting/peers")
     options: dict[str, Plain] = says(
         "options of the method that differ from its defaults, such as {eta:0.3}"
@@ -450,11 +453,6 @@ class Method(Section):
     def n_candidates(self) -> int:
         """How many combinations of options are tried."""
         return math.prod(len(values) for values in self.tuning.values())
-
-    @property
-    def display(self) -> str:
-        """The name used in tables and figures."""
-        return self.title or self.name
 
 
 # The lists of an experiment that are axes of a grid, by the group of the configuration that each
@@ -577,12 +575,6 @@ class Compare(Section):
     )
 
 
-class Validation(Section):
-    """How ``stage=validate`` finds the error that a sweeper minimises."""
-
-    folds: int = whole("folds of the training rows", 2, 100)
-
-
 STAGES = {
     "run": "",
     "reproduce": "an experiment's runs, and its report or its chapters",
@@ -590,7 +582,6 @@ STAGES = {
     "article": "the replication report as a PDF, from the report",
     "figures": "from a parquet alone",
     "compare": "experiments side by side",
-    "validate": "the error of the settings on folds of the training rows, for a sweeper",
     "audit": "of a file's predictions, or of a grid's initial forests",
     "fetch": "",
     "preprocess": "",
@@ -618,7 +609,6 @@ class Config(Section):
     grid: Grid
     figures: Figures
     compare: Compare
-    validation: Validation
     output_dir: Folder = says("a folder for results", min_length=1)
 
     @model_validator(mode="after")

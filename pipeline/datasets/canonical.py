@@ -103,20 +103,14 @@ def _odd(column: pd.Series[Any], kind: str) -> str | None:
     """What a column holds that pandas has no word for, if it is neither numbers nor levels."""
     if kind == "mixed" and any(isinstance(v, list | dict | np.ndarray) for v in column):
         return "lists or records"
-    if kind == "string":
-        _point_out_numbers(column)
-    return None
-
-
-def _point_out_numbers(column: pd.Series[Any]) -> None:
-    """Say so if words are nearly all numbers: codes perhaps, perhaps a slip in some cells."""
-    levels = pd.Series(column.dropna().unique())
+    levels = pd.Series(column.dropna().unique() if kind == "string" else [], dtype=object)
     numeric = pd.to_numeric(levels, errors="coerce").notna()
-    if len(levels) >= FEW_LEVELS and MOSTLY <= numeric.mean() < 1:
+    if len(levels) >= FEW_LEVELS and MOSTLY <= numeric.mean() < 1:  # codes, or slips in some cells
         log.warning(
             "column %r holds numbers but for some cells (such as %r) and is taken for words",
             column.name, str(levels[~numeric].iloc[0])[:20],
         )  # fmt: skip
+    return None
 
 
 def _as_numbers(column: pd.Series[Any]) -> pd.Series[Any]:

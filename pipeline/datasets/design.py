@@ -33,18 +33,14 @@ LARGEST = float(np.finfo(np.float32).max)  # trees compare in single precision
 
 @dataclass(frozen=True)
 class Design:
-    """All rows of a dataset, before a split; missing numbers are still NaN.
+    """All rows of a dataset, before a split; missing numbers are still NaN."""
 
-    X : (n, d) design matrix;  y : (n,) target in raw units;  feature_names : d names.
-    encoding : how covariates became columns of X.
-    """
-
-    X: Floats
-    y: Floats
-    feature_names: tuple[str, ...]
+    X: Floats  # (n, d) design matrix
+    y: Floats  # (n,) target in raw units
+    feature_names: tuple[str, ...]  # d names
     covariates: tuple[str, ...]
     data_sha256: str
-    encoding: Encoding
+    encoding: Encoding  # how covariates became columns of X
 
     def features_of(self, covariate: str) -> Ints:
         """The columns of X that a covariate became: itself, or the indicators of its levels."""
@@ -54,27 +50,22 @@ class Design:
 
 @dataclass(frozen=True)
 class NativeRows:
-    """X_train and X_test with a column per covariate: missing cells are NaN, levels are numbers.
-
-    categorical : the columns of levels.
-    """
+    """X_train and X_test with a column per covariate: missing cells are NaN, levels are numbers."""
 
     train: Floats
     test: Floats
-    categorical: tuple[int, ...]
+    categorical: tuple[int, ...]  # the columns of levels
 
 
 @dataclass(frozen=True)
 class Split:
-    """A train/test split, imputed and scaled: (n_train, d), (n_test, d), (n_train,), (n_test,).
-
-    native : X as it is for trees that know missing cells and categories, where it was asked for.
-    """
+    """A train/test split, imputed and scaled: (n_train, d), (n_test, d), (n_train,), (n_test,)."""
 
     X_train: Floats
     X_test: Floats
     y_train: Floats
     y_test: Floats
+    # X as it is for trees that know missing cells and categories, where it was asked for
     native: NativeRows | None = None
 
 

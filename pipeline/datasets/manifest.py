@@ -21,11 +21,7 @@ class OpenmlSpec:
 
 @dataclass(frozen=True)
 class TableSpec:
-    """One entry of the manifest.
-
-    file, columns, categories, encoded_width, openml : of the paper's datasets alone.
-    encoded_width : the columns of the whole table after one-hot encoding without first levels.
-    """
+    """One entry of the manifest."""
 
     name: str
     title: str
@@ -34,8 +30,10 @@ class TableSpec:
     origin: str
     licence: str
     citation: str
+    # file, columns, categories, encoded_width, openml: of the paper's datasets alone
     file: str | None = None
     sha256: str | None = None
+    # The columns of the whole table after one-hot encoding without first levels
     encoded_width: int = 0
     columns: tuple[str, ...] = ()
     categories: frozenset[str] = frozenset()

@@ -1,6 +1,6 @@
 """The engine that a config describes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.engines import Engine, Fitter, TreeSettings, make_engine
@@ -9,14 +9,6 @@ from pipeline.boosting.engines.lightgbm import Bins, LightgbmEngine
 from pipeline.boosting.engines.smooth import SmoothEngine
 from pipeline.config.schema import Config, Lightgbm, Smooth
 from pipeline.datasets.design import Split
-
-
-@dataclass(frozen=True)
-class Bound:
-    """An engine bound to a split's training rows, and the test rows as its ensembles see them."""
-
-    fitter: Fitter
-    X_test: Floats
 
 
 def engine_of(config: Config, categorical: tuple[int, ...] = ()) -> Engine:
@@ -42,9 +34,9 @@ def is_native(config: Config) -> bool:
     return isinstance(config.engine, Lightgbm) and config.engine.native
 
 
-def bound(config: Config, data: Split) -> Bound:
-    """The engine, bound to the training rows of a split."""
+def bound(config: Config, data: Split) -> tuple[Fitter, Floats]:
+    """The engine, bound to a split's training rows, and the test rows as its ensembles see them."""
     if data.native is None:
-        return Bound(engine_of(config).bind(data.X_train), data.X_test)
+        return engine_of(config).bind(data.X_train), data.X_test
     engine = engine_of(config, data.native.categorical)
-    return Bound(engine.bind(data.native.train), data.native.test)
+    return engine.bind(data.native.train), data.native.test

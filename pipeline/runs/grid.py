@@ -21,7 +21,8 @@ from pipeline.runs.plan import Plan
 from pipeline.runs.progress import Progress, RoundTable
 from pipeline.runs.store import CorruptRun, RunId, RunStore, clear_errors
 from pipeline.runs.tasks import Failure, Outcome, Task
-from pipeline.runs.workers import Workers, open_workers
+from pipeline.runs.workers import open_workers
+from pipeline.runs.workers.base import Workers
 
 log = logging.getLogger("pipeline")
 
@@ -122,14 +123,11 @@ def _told(failed: Sequence[tuple[RunId, Failure]], plan: Plan) -> str:
 
 @dataclass
 class _Driver:
-    """Feeds tasks to workers, a few ahead, and stores what comes back.
-
-    sizes : see `Kind.size`, by dataset.
-    """
+    """Feeds tasks to workers, a few ahead, and stores what comes back."""
 
     store: RunStore
     progress: Progress
-    sizes: Mapping[str, float]
+    sizes: Mapping[str, float]  # see `Kind.size`, by dataset
     total: int
     kind: Kind
     computed: int = 0

@@ -17,7 +17,7 @@ from pipeline.runs.store import CorruptRun, RunId, RunStore, StoredRun
 from pipeline.runs.tasks import Task
 
 PAPER, OWN = "paper", "own"  # where runs go that name no experiment
-RESERVED = ("audit", "compare", "figures", "tune")  # folders that stages write to
+RESERVED = ("audit", "compare", "figures")  # folders that stages write to
 CHECKPOINTS = "checkpoints"
 
 
@@ -27,21 +27,16 @@ class MissingRunsError(UserError):
 
 @dataclass(frozen=True)
 class Plan:
-    """The runs of a command.
+    """The runs of a command."""
 
-    config : what the command line composed to.  overrides : the command line's, to name the command
-    again.  kind : the kind of all runs.  configs : those of all runs but for their seeds.
-    shared_terminal : other commands write to the same terminal at the same time.
-    """
-
-    config: Config
-    overrides: tuple[str, ...]
-    kind: Kind
-    configs: tuple[Config, ...]
+    config: Config  # what the command line composed to
+    overrides: tuple[str, ...]  # the command line's, to name the command again
+    kind: Kind  # the kind of all runs
+    configs: tuple[Config, ...]  # those of all runs but for their seeds
     seeds: tuple[int, ...]
     store: RunStore
     library: Library = field(default_factory=Library)
-    shared_terminal: bool = False
+    shared_terminal: bool = False  # other commands write to the same terminal at the same time
 
     @property
     def is_grid(self) -> bool:

@@ -45,13 +45,10 @@ class CorruptRun(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class RunId:
-    """The place of a run: what it is called, and the key its numbers depend on.
-
-    label : what tells it from others of its dataset and seed, such as the strategy's name.
-    """
+    """The place of a run: what it is called, and the key its numbers depend on."""
 
     dataset: str
-    label: str
+    label: str  # what tells it from others of its dataset and seed, such as the strategy's name
     seed: int
     key: Key
 
@@ -79,14 +76,6 @@ class Initial:
 
     train: Floats
     test: Floats
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether it holds what predictions can be."""
-        return all(
-            a.dtype == np.float64 and a.ndim == 1 and bool(np.isfinite(a).all())
-            for a in (self.train, self.test)
-        )
 
 
 class RunStore:
@@ -153,10 +142,11 @@ class RunStore:
             if _behind_checksum(key, raw[64:]) != raw:
                 return None
             with np.load(io.BytesIO(raw[64:])) as arrays:
-                initial = Initial(arrays["train"], arrays["test"])
+                found = arrays["train"], arrays["test"]
         except Exception:  # numpy and zip have a dozen for what they do not know
             return None
-        return initial if initial.is_sound else None
+        sound = (a.dtype == np.float64 and a.ndim == 1 and np.isfinite(a).all() for a in found)
+        return Initial(*found) if all(sound) else None
 
     def save_initial(self, dataset: str, seed: int, key: Key, initial: Initial) -> None:
         """Keep f_0 for the other strategies and for reruns."""
@@ -238,32 +228,7 @@ def clear_errors(root: Path) -> Iterator[None]:
 
 
 def _read(folder: Path, run: RunId | None = None) -> StoredRun:
-    csv, record = _verified(folder, run)
-    try:
-        rounds = pd.read_csv(io.BytesIO(csv), **files.EXACT_FLOATS)
-    except ValueError as error:
-        raise CorruptRun(f"{folder}: rounds.csv cannot be read ({error})") from None
-    last = record["key"].get("boosting", {}).get("rounds")
-    if last is not None and not _is_sound(rounds, last):
-        raise CorruptRun(f"{folder}: rounds.csv holds what rounds cannot be")
-    return StoredRun(rounds, record)
-
-
-def _is_sound(rounds: pd.DataFrame, last: int) -> bool:
-    """Whether a table has the rounds 0, …, ``last``, and numbers where rounds have numbers."""
-    if not set(rounds) >= MEASURED or rounds["round"].tolist() != list(range(last + 1)):
-        return False
-    numbers = rounds.drop(columns=["dataset", "strategy"], errors="ignore")
-    return (
-        all(dtype.kind in "fiu" for dtype in numbers.dtypes)
-        and not np.isinf(numbers.to_numpy(np.float64)).any()
-        and bool(rounds[["mse_train", "mce_train"]].notna().all(axis=None))
-        and bool(rounds[["gap", "weight"]].iloc[1:].notna().all(axis=None))
-    )
-
-
-def _verified(folder: Path, run: RunId | None = None) -> tuple[bytes, dict[str, Any]]:
-    """The bytes of ``rounds.csv`` and the record, after their checksums were found right.
+    """The run in a folder, after its checksums were found right.
 
     run : the one that should be there; a folder that was renamed holds another.
     """
@@ -285,7 +250,27 @@ def _verified(folder: Path, run: RunId | None = None) -> tuple[bytes, dict[str, 
         raise CorruptRun(f"{folder}: run.json has no key, or an odd one")
     if run is not None and key != json.loads(json.dumps(run.key)):
         raise CorruptRun(f"{folder}: holds a run of other settings")
-    return csv, record
+    try:
+        rounds = pd.read_csv(io.BytesIO(csv), **files.EXACT_FLOATS)
+    except ValueError as error:
+        raise CorruptRun(f"{folder}: rounds.csv cannot be read ({error})") from None
+    last = record["key"].get("boosting", {}).get("rounds")
+    if last is not None and not _is_sound(rounds, last):
+        raise CorruptRun(f"{folder}: rounds.csv holds what rounds cannot be")
+    return StoredRun(rounds, record)
+
+
+def _is_sound(rounds: pd.DataFrame, last: int) -> bool:
+    """Whether a table has the rounds 0, …, ``last``, and numbers where rounds have numbers."""
+    if not set(rounds) >= MEASURED or rounds["round"].tolist() != list(range(last + 1)):
+        return False
+    numbers = rounds.drop(columns=["dataset", "strategy"], errors="ignore")
+    return (
+        all(dtype.kind in "fiu" for dtype in numbers.dtypes)
+        and not np.isinf(numbers.to_numpy(np.float64)).any()
+        and bool(rounds[["mse_train", "mce_train"]].notna().all(axis=None))
+        and bool(rounds[["gap", "weight"]].iloc[1:].notna().all(axis=None))
+    )
 
 
 def _bytes_of(path: Path) -> bytes:

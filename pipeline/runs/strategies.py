@@ -85,7 +85,9 @@ def _code(name: str) -> tuple[str | None, bytes | None]:
         if file.suffix != ".py" or not ours or file in parts:
             continue
         parts[file] = file.read_bytes()
-        waiting += [_home_of(value) for value in vars(module).values()]
+        for value in vars(module).values():
+            home_of = sys.modules.get(str(getattr(value, "__module__", None)))
+            waiting.append(value if isinstance(value, ModuleType) else home_of)
     if not parts:
         return None, None  # compiled, or built in
     digest = hashlib.sha256()
@@ -93,14 +95,6 @@ def _code(name: str) -> tuple[str | None, bytes | None]:
         digest.update(f"{path.relative_to(home)}/{len(parts[path])}/".encode() + parts[path])
     (first, *_), alone = parts.values(), len(parts) == 1 and not package
     return digest.hexdigest(), first if alone else None
-
-
-def _home_of(value: object) -> object:
-    """The module that something is from, or is."""
-    if isinstance(value, ModuleType):
-        return value
-    name = getattr(value, "__module__", None)
-    return sys.modules.get(name) if isinstance(name, str) else None
 
 
 def labels_of(strategies: Iterable[schema.Strategy]) -> dict[str, str]:

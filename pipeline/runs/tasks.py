@@ -18,15 +18,12 @@ from pipeline.runs.store import Initial, RunId
 
 @dataclass(frozen=True)
 class Task:
-    """Some runs of one (dataset, seed).
-
-    checkpoints : a folder for what unfinished runs leave.
-    """
+    """Some runs of one (dataset, seed)."""
 
     kind: Kind
     configs: tuple[Config, ...]
     data_sha256: str
-    checkpoints: Path = Path()
+    checkpoints: Path = Path()  # a folder for what unfinished runs leave
 
     @property
     def dataset(self) -> str:
@@ -80,14 +77,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why there is no run: a sentence, and the traceback for a file.
-
-    foreseen : the sentence tells the user all there is to know.
-    """
+    """Why there is no run: a sentence, and the traceback for a file."""
 
     sentence: str
     traceback: str
-    foreseen: bool = False
+    foreseen: bool = False  # the sentence tells the user all there is to know
 
     @classmethod
     def of(cls, error: Exception) -> Failure:

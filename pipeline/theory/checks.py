@@ -17,13 +17,11 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Check:
-    """A measured value beside its bound.
-
-    regime : the kind of instance it was measured on, where a statement is tried in several.
-    """
+    """A measured value beside its bound."""
 
     measured: float
     bound: float
+    # The kind of instance it was measured on, where a statement is tried in several
     regime: str = ""
 
     @property

@@ -21,27 +21,22 @@ Direction = Literal["random", "along", "against"]
 
 @dataclass(frozen=True, kw_only=True)
 class Trajectory:
-    """A run of T rounds on n points.
-
-    f : (T + 1, n).  r : (T + 1, n) residuals, the negative gradient of the loss V at f_t.  loss :
-    (T + 1,) V(f_t).  B, A : per round the class and its projector at f_t.  h : (T, n) the oracle's
-    answers.  epsilon : (T,) its errors.  phi : (T, n).  w : (T,) the weights.  convexity,
-    smoothness : m and L, between which the curvature of V lies on the way.
-    """
+    """A run of T rounds on n points."""
 
     y: Floats
     eta: float
-    f: Floats
-    r: Floats
-    loss: Floats
+    f: Floats  # (T + 1, n)
+    r: Floats  # (T + 1, n) residuals, the negative gradient of the loss V at f_t
+    loss: Floats  # (T + 1,) V(f_t)
+    # B, A: per round the class and its projector at f_t
     B: tuple[Floats, ...]
     A: tuple[Projector, ...]
-    h: Floats
-    epsilon: Floats
-    phi: Floats
-    w: Floats
-    convexity: float = 1.0
-    smoothness: float = 1.0
+    h: Floats  # (T, n) the oracle's answers
+    epsilon: Floats  # (T,) its errors
+    phi: Floats  # (T, n)
+    w: Floats  # (T,) the weights
+    convexity: float = 1.0  # m, and
+    smoothness: float = 1.0  # L, between which the curvature of V lies on the way
 
     @property
     def n_rounds(self) -> int:

@@ -17,16 +17,12 @@ RANK_TOLERANCE = 1e-10  # singular values below this share of the largest count 
 
 @dataclass(frozen=True)
 class Factorised:
-    """B(f) = h(x) ⊗ g(f).
+    """B(f) = h(x) ⊗ g(f)."""
 
-    H : (n, m).  g : f (n,) → (n, k).  slope : sup_u ‖g'(u)‖₂ of the vector g, infinite for a class
-    with jumps.  lipschitz : the largest Lipschitz constant of a single g_j.
-    """
-
-    H: Floats
-    g: Callable[[Floats], Floats]
-    slope: float
-    lipschitz: float
+    H: Floats  # (n, m)
+    g: Callable[[Floats], Floats]  # f (n,) → (n, k)
+    slope: float  # sup_u ‖g'(u)‖₂ of the vector g, infinite for a class with jumps
+    lipschitz: float  # the largest Lipschitz constant of a single g_j
 
     def __call__(self, f: Floats) -> Floats:
         """B(f), (n, m k)."""

@@ -75,19 +75,15 @@ def mean_decrease(y: Floats, f: Floats, other: Floats) -> float:
 
 @dataclass(frozen=True)
 class LogStep:
-    """A step from f to f + ηh, with groups on which f should be multicalibrated (κ ≡ 1).
-
-    groups : (m, n) zeros and ones.  columns : (m, k, n) their products h g with k intervals of
-    predictions, the columns of B.  best : (n,) the best step in the span of B.  h : (n,) the
-    oracle's, the same if it is exact.
-    """
+    """A step from f to f + ηh, with groups on which f should be multicalibrated (κ ≡ 1)."""
 
     y: Floats
     f: Floats
-    groups: Floats
+    groups: Floats  # (m, n) zeros and ones
+    # (m, k, n) their products h g with k intervals of predictions, the columns of B
     columns: Floats
-    best: Floats
-    h: Floats
+    best: Floats  # (n,) the best step in the span of B
+    h: Floats  # (n,) the oracle's, the same if it is exact
     eta: float
 
     @property

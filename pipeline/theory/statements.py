@@ -19,20 +19,17 @@ Level = Literal["result", "clause", "display", "text", "proof", "ours"]
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """A statement's words.
-
-    where : its place in the paper, or "ours".  correction : what holds instead.  limit : whether
-    the bounds of its checks are tolerances on something that tends to zero.  erratum : if it needs
-    one, what is ``stated``, why it is ``wrong``, and what holds ``instead``.
-    """
+    """A statement's words."""
 
     id: str
     level: Level
-    where: str
+    where: str  # its place in the paper, or "ours"
     text: str
-    correction: str = ""
+    correction: str = ""  # what holds instead
     remark: str = ""
+    # Whether the bounds of its checks are tolerances on something that tends to zero
     limit: bool = False
+    # If it needs one, what is ``stated``, why it is ``wrong``, and what holds ``instead``
     erratum: Mapping[str, str] | None = None
 
 

@@ -36,14 +36,11 @@ EXACT_KIND = "rbf"
 
 @dataclass(frozen=True)
 class Study:
-    """What was measured.
+    """What was measured."""
 
-    findings : their records.  curves : of the chapter's figures.  exact, gbdt : rounds on the
-    datasets, with an exact oracle and with the paper's GBDT.
-    """
-
-    findings: Sequence[Mapping[str, Any]]
-    curves: pd.DataFrame
+    findings: Sequence[Mapping[str, Any]]  # their records
+    curves: pd.DataFrame  # of the chapter's figures
+    # exact, gbdt: rounds on the datasets, with an exact oracle and with the paper's GBDT
     exact: pd.DataFrame
     gbdt: pd.DataFrame
 

@@ -33,13 +33,11 @@ LOG_ORACLES = (EXACT, PARTIAL, "a step with random errors")
 
 @dataclass(frozen=True)
 class HybridTrial:
-    """A run of the appendix's hybrid algorithm, and what Lemma A.9 is tried on beside it.
-
-    lemma : two (n, n) random matrices that commute, noise (n,), a share of the largest step size.
-    """
+    """A run of the appendix's hybrid algorithm, and what Lemma A.9 is tried on beside it."""
 
     instance: Instance
     run: HybridRun
+    # Two (n, n) random matrices that commute, noise (n,), a share of the largest step size
     lemma: tuple[Any, ...]
 
 

@@ -39,17 +39,12 @@ def usage(regime: str, checks: Sequence[Check]) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """What was tried of a statement.
+    """What was tried of a statement."""
 
-    stated : checks of the statement as printed.  narrower : checks of it under the condition in the
-    statement's correction.  corrected : checks of another form, given in the correction.
-    measured : further measured values, in words.
-    """
-
-    stated: Sequence[Check]
-    narrower: Sequence[Check] = ()
-    corrected: Sequence[Check] = ()
-    measured: str = ""
+    stated: Sequence[Check]  # checks of the statement as printed
+    narrower: Sequence[Check] = ()  # checks of it under the condition in the statement's correction
+    corrected: Sequence[Check] = ()  # checks of another form, given in the correction
+    measured: str = ""  # further measured values, in words
 
     @property
     def verdict(self) -> str:

@@ -12,7 +12,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
 from pipeline.boosting.algorithm import boost
-from pipeline.boosting.calibration import debiased_binned_square
 from pipeline.boosting.logloss import logit, sigmoid
 from pipeline.boosting.peers import METHODS
 from pipeline.boosting.peers.algorithm import Algorithm, Estimator
@@ -28,6 +27,7 @@ from pipeline.boosting.peers.recalibration import (
 )
 from pipeline.boosting.peers.trees import CrossFittedTrees, Histogram, Lightgbm
 from pipeline.boosting.rescaling import Adaptive
+from pipeline.runs.kinds.corrections.measures import debiased_binned_square
 
 SEED = 3
 

@@ -55,16 +55,6 @@ def test_without_a_penalty_residuals_are_orthogonal_to_the_class(name):
     assert abs((R - h).sum()) < 1e-8
 
 
-@pytest.mark.parametrize("width", [0.1, 0.5, 2.0])
-@pytest.mark.parametrize("name", BASES)
-def test_slopes_are_finite_differences(name, width):
-    basis, Z, step = bound(name, width=width).basis, standardised(X, F), 1e-6
-    moved = np.zeros(Z.shape[1])
-    moved[-1] = step
-    difference = (basis(Z + moved) - basis(Z - moved)) / (2 * step)
-    np.testing.assert_allclose(basis.slopes(Z), difference, atol=1e-6)
-
-
 @pytest.mark.parametrize("width", [0.0, 0.3])
 def test_leaves_of_a_soft_tree_are_products_of_gates(width):
     trees = bound("soft_trees", trees=3, width=width).basis

@@ -14,7 +14,6 @@ pytestmark = pytest.mark.slow
 
 NEEDS = {
     "joblib", "lightgbm", "numba", "numpy", "pandas", "scikit-learn", "scipy", "tqdm",
-    "typing-extensions",
 }  # fmt: skip
 MOST_BYTES = 300_000
 

@@ -505,5 +505,5 @@ def test_hash_of_the_code_sees_every_byte(monkeypatch, tmp_path):
     codes = []
     for text in ("x = 1", "x = 2", "x = 1"):
         module.write_text(text)
-        codes.append(dask_workers._Package().code)
+        codes.append(dask_workers._package()[0])
     assert codes[0] == codes[2] != codes[1]

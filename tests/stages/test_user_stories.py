@@ -107,7 +107,7 @@ def test_ones_own_table_has_a_folder_of_its_own_and_names_are_written_as_they_ar
     assert "dataset.drop=[name]" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["reference", "figures", "tune"])
+@pytest.mark.parametrize("name", ["reference", "figures", "audit"])
 def test_folders_that_are_no_experiments_are_not_written_by_one(name):
     lines = [f"output_dir={ROOT / 'outputs'}", f"experiment.name={name}"]
     with pytest.raises(ConfigError, match=f"experiment.name={name}: "):
@@ -131,21 +131,6 @@ def test_experiments_are_set_side_by_side(home, command):
 
 
 @pytest.mark.exhaustive
-def test_optuna_tunes_by_validation_error_and_names_the_best(home, command):
-    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
-    few = ["hydra.sweeper.n_trials=5", "validation.folds=2"]
-    done = command("-m", "experiment=tune", *few, folder=home)
-    assert done.returncode == 0, done.stderr
-    trials = [line for line in done.stdout.splitlines() if "validation MSE" in line]
-    assert len(trials) == 5
-    best = min(float(line.split("validation MSE ")[1].split()[0]) for line in trials)
-    assert f"best of the trials, {best:.6g}: boosting.eta=" in done.stdout
-    assert (home / "outputs" / "tune" / "german-unit" / "optimization_results.yaml").is_file()
-    kept = list((home / "outputs" / "paper" / "validation" / "german" / "unit").iterdir())
-    assert len(kept) == 5
-
-
-@pytest.mark.exhaustive
 def test_lines_of_parallel_jobs_carry_their_runs_name(home):
     sweep = ["-m", "hydra/launcher=cores", "seed=3,4"]
     done = process(home, sys.executable, "-m", "pipeline", *QUICK, *sweep)
@@ -153,11 +138,3 @@ def test_lines_of_parallel_jobs_carry_their_runs_name(home):
     lines = [line for line in done.stdout.splitlines() if "stored in" not in line]
     assert len(lines) == 2 * 8
     assert all(line.startswith(("german/unit/seed=3 ", "german/unit/seed=4 ")) for line in lines)
-
-
-@pytest.mark.exhaustive
-def test_sweep_by_submitit_tells_how_far_it_is(home):
-    sweep = ["-m", "hydra/launcher=slurm_local", "seed=5,6"]
-    done = process(home, sys.executable, "-m", "pipeline", *QUICK, *sweep)
-    assert done.returncode == 0, done.stderr
-    assert "[2/2] jobs ended" in done.stderr

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ..arrays import Flags, Floats, Ints
+from ..descriptions import described
 from ..encoding import design_of
 from ..frames import as_table, columns_of, numbers_of, outcomes_of, predictions_of
 from .estimates import Leaves, Reading, error_of, mean_square, signed_root
@@ -17,26 +18,14 @@ _MASK = (1 << 64) - 1
 _KEPT_BYTES = 2**25  # of labels that an auditor keeps from one predictor to the next
 
 
+@described
 @dataclass(frozen=True)
 class Assessment:
     """A multicalibration error with its noise floor, and how certain it is.
 
     Parameters
     ----------
-    n : int
-        The number of rows.
-    mce : float
-        The plug-in error.
-    floor : float
-        The error that a perfect predictor with these squared residuals would have.
-    debiased_square : float
-        Unbiased for the squared error; it may be negative.
-    standard_error : float
-        The standard error of the debiased square.
-    p_value : float
-        Of the hypothesis that there is no miscalibration.
-    leaves : Leaves
-        The sums over the leaves of the trees.
+    {assessment}
     """
 
     n: int
@@ -53,6 +42,7 @@ class Assessment:
         return signed_root(self.debiased_square)
 
 
+@described
 class Auditor:
     """Random-tree audits of predictors on fixed rows.
 
@@ -64,10 +54,7 @@ class Auditor:
     ----------
     X : table or array of shape (n, d)
         Rows: numbers, flags, words; missing cells are a value of their own.
-    n_trees : int, default=100
-        The number of random trees.
-    depth : int, default=3
-        Their depth.
+    {audit_trees}
     seed : int, default=0
         What the trees are drawn from.
 
@@ -144,12 +131,7 @@ class Auditor:
 
         Parameters
         ----------
-        y : array of shape (n,)
-            The outcomes.
-        prediction : array of shape (n,)
-            The predictions.
-        sample_weight : array of shape (n,), optional
-            The weights of the rows.
+        {audited}
         reading : {"leaf_indicators", "random_leaf_values", "fitted_leaf_values"}
             What a tree's weak learners are.
 
@@ -182,12 +164,7 @@ class Auditor:
 
         Parameters
         ----------
-        y : array of shape (n,)
-            The outcomes.
-        prediction : array of shape (n,)
-            The predictions.
-        sample_weight : array of shape (n,), optional
-            The weights of the rows.
+        {audited}
         clusters : array of shape (n,), optional
             Rows with the same label may depend on each other (visits of one patient, days of one
             shop); rows with different labels must not. Without it all rows are taken to be
@@ -268,6 +245,7 @@ class Auditor:
         return sums, counts
 
 
+@described
 def multicalibration_error(
     X: Any,
     y: Any,
@@ -296,10 +274,7 @@ def multicalibration_error(
         The weights of the rows.
     reading : {"leaf_indicators", "random_leaf_values", "fitted_leaf_values"}
         What a tree's weak learners are.
-    n_trees : int, default=100
-        The number of random trees.
-    depth : int, default=3
-        Their depth.
+    {audit_trees}
     seed : int, default=0
         What the trees are drawn from.
 

@@ -56,16 +56,13 @@ READINGS: tuple[Reading, ...] = ("leaf_indicators", "random_leaf_values", "fitte
 
 @dataclass(frozen=True)
 class Leaves:
-    """The residual sums and row counts of an audit's leaves, both (n_trees, 2 ** depth).
-
-    n : the number of rows, or the sum of their weights.  squares : the sums of squared (weighted)
-    residuals, if they were asked for.
-    """
+    """The residual sums and row counts of an audit's leaves, both (n_trees, 2 ** depth)."""
 
     sums: Floats
     counts: Floats
-    n: float
+    n: float  # the number of rows, or the sum of their weights
     seed: int
+    # The sums of squared (weighted) residuals, if they were asked for
     squares: Floats | None = None
 
 

@@ -65,16 +65,12 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Sums:
-    """What an audit knows of its leaves.
+    """What an audit knows of its leaves."""
 
-    labels : (n_trees, n) each row's leaf.  sums : (n_trees, 2 ** depth) of residuals.
-    residual : (n,) weighted.  clusters : (n,) numbers from 0, or None.
-    """
-
-    labels: Labels
-    sums: Floats
-    residual: Floats
-    clusters: Ints | None
+    labels: Labels  # (n_trees, n) each row's leaf
+    sums: Floats  # (n_trees, 2 ** depth) of residuals
+    residual: Floats  # (n,) weighted
+    clusters: Ints | None  # (n,) numbers from 0, or None
 
     def own_squares(self) -> Floats:
         """Return what a row, or a cluster, contributes to T on its own; their sum is Q."""

@@ -18,20 +18,18 @@ from ..arrays import Floats
 class TreeSettings:
     """The parameters of a round's ensemble, as in scikit-learn's GradientBoostingRegressor.
 
-    max_leaves : the largest number of leaves; None is 2^max_depth.  l2 : as many rows of residual 0
-    are added to each leaf.  Other engines of trees than LightGBM have neither.
-    subsample : share of the rows that each tree is fitted to, drawn without replacement.
-    max_features : share of the features (f among them) that each split chooses from.
+    Of the engines of trees, only LightGBM has ``max_leaves`` and ``l2``.
     """
 
     n_trees: int = 100
     max_depth: int = 3
     learning_rate: float = 0.1
     min_samples_leaf: int = 1
+    # Share of the rows that each tree is fitted to, drawn without replacement
     subsample: float = 1.0
-    max_features: float = 1.0
-    max_leaves: int | None = None
-    l2: float = 0.0
+    max_features: float = 1.0  # share of the features (f among them) that each split chooses from
+    max_leaves: int | None = None  # the largest number of leaves; None is 2^max_depth
+    l2: float = 0.0  # as many rows of residual 0 are added to each leaf
 
     def check_plain(self, engine: str) -> None:
         """Raise ValueError for settings that only LightGBM has."""

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from typing_extensions import override
 
 from ..arrays import Floats
 from .base import Engine, Ensemble, Fitter
@@ -23,11 +22,9 @@ class Hybrid(Ensemble):
     strong: Any
     gamma: float
 
-    @override
     def predict(self, X: Floats, f: Floats) -> Floats:
         return self.weak.predict(X, f) + self.gamma * (self.strong.predict(X) - f)
 
-    @override
     def gains(self) -> Floats:
         return self.weak.gains()
 
@@ -40,7 +37,6 @@ class HybridFitter(Fitter):
     X: Floats
     gamma: float
 
-    @override
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[Ensemble, Floats]:
         strong, predicted = self.strong(f + residual)
         ensemble, h = self.weak.fit(f, residual, seed)
@@ -68,7 +64,6 @@ class HybridEngine(Engine):
     weak: Engine
     gamma: float
 
-    @override
     def bind(self, X: Floats, weights: Floats | None = None) -> HybridFitter:
         if weights is not None:
             raise ValueError("gamma: the hybrid algorithm takes no weights of rows")

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from ..arrays import Floats
 from .base import Engine, FitsLogLoss, Fitter, TreeSettings
@@ -27,13 +26,10 @@ MOST_BINS = 65_535
 
 @dataclass(frozen=True)
 class Bins:
-    """How fine the histograms are.
+    """How fine the histograms are."""
 
-    most : the largest number of bins of a feature.  rows : the smallest number of rows in a bin.
-    """
-
-    most: int = 255
-    rows: int = 3
+    most: int = 255  # the largest number of bins of a feature
+    rows: int = 3  # the smallest number of rows in a bin
 
 
 LOSSLESS = Bins(MOST_BINS, 1)
@@ -44,19 +40,15 @@ LOG_LOSS = {"objective": "binary", "boost_from_average": False, "min_sum_hessian
 
 @dataclass(frozen=True)
 class LightgbmFitter(Fitter, FitsLogLoss):
-    """LightGBM bound to training rows.
-
-    binned : the bins of X.  seen : the rows of positive weight; None if that is all rows.
-    """
+    """LightGBM bound to training rows."""
 
     engine: LightgbmEngine
     settings: TreeSettings
     X: Floats
     weights: Floats | None
-    binned: Any
-    seen: NDArray[np.intp] | None
+    binned: Any  # the bins of X
+    seen: NDArray[np.intp] | None  # the rows of positive weight; None if that is all rows
 
-    @override
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[TreeEnsemble, Floats]:
         return self._trained(self._parameters(seed), self._dataset(f, residual), f)
 
@@ -69,7 +61,6 @@ class LightgbmFitter(Fitter, FitsLogLoss):
         ensemble = TreeEnsemble.of_lightgbm(booster.model_to_string())
         return ensemble, ensemble.predict(self.X, feature)
 
-    @override
     def fit_log_loss(
         self, feature: Floats, y: Floats, f: Floats, seed: int
     ) -> tuple[TreeEnsemble, Floats]:
@@ -102,7 +93,6 @@ class LightgbmEngine(Engine):
     bins: Bins = Bins()
     categorical: tuple[int, ...] = ()
 
-    @override
     def bind(self, X: Floats, weights: Floats | None = None) -> LightgbmFitter:
         if weights is not None:
             weights = weights / weights[weights > 0].mean()  # l2 does not depend on their unit

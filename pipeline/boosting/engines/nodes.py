@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from ..arrays import Floats
 from ..caching import ENTRY, INNER
@@ -33,17 +32,12 @@ BLOCK = 256  # rows that a round is applied to before the next one: its nodes st
 
 
 class Nodes(NamedTuple):
-    """The trees of consecutive rounds.
+    """The trees of consecutive rounds; a constant is a tree of one leaf."""
 
-    nodes : (N,) of `NODE`.  roots : (trees,) where each tree begins.  sets : (S,) bits of sets of
-    categories.  bounds : (rounds + 1,) where each round's trees begin in `roots`. A constant is a
-    tree of one leaf.
-    """
-
-    nodes: NDArray[np.void]
-    roots: NDArray[np.int64]
-    sets: NDArray[np.uint32]
-    bounds: NDArray[np.int64]
+    nodes: NDArray[np.void]  # (N,) of `NODE`
+    roots: NDArray[np.int64]  # (trees,) where each tree begins
+    sets: NDArray[np.uint32]  # (S,) bits of sets of categories
+    bounds: NDArray[np.int64]  # (rounds + 1,) where each round's trees begin in `roots`
 
     @classmethod
     def joined(cls, parts: Sequence[Nodes]) -> Nodes:
@@ -115,7 +109,6 @@ class TreeEnsemble(Ensemble, OfTrees):
         """Return the trees of a model's text, and a constant that is added to them."""
         return cls(*lightgbm_nodes(model, constant))
 
-    @override
     def predict(self, X: Floats, f: Floats) -> Floats:
         self.check_rows(X)
         out = np.empty(len(f))
@@ -127,11 +120,9 @@ class TreeEnsemble(Ensemble, OfTrees):
         if X.ndim != 2 or X.shape[1] != len(self.importances) - 1:
             raise ValueError(f"X: has shape {X.shape} instead of (n, {len(self.importances) - 1})")
 
-    @override
     def gains(self) -> Floats:
         return self.importances
 
-    @override
     def nodes(self) -> Nodes:
         return self.trees
 

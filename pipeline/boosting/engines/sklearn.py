@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.tree import DecisionTreeRegressor
-from typing_extensions import override
 
 from ..arrays import Float32s, Floats
 from .base import Engine, Ensemble, Fitter, Grower, GrowsTrees, TreeSettings
@@ -19,11 +18,9 @@ class SklearnEnsemble(Ensemble):
 
     model: GradientBoostingRegressor
 
-    @override
     def predict(self, X: Floats, f: Floats) -> Floats:
         return self.model.predict(np.column_stack([X, f]))
 
-    @override
     def gains(self) -> Floats:
         return _gains(self.model.estimators_[:, 0])
 
@@ -36,7 +33,6 @@ class LeafEnsemble(Ensemble):
     values: tuple[Floats, ...]
     learning_rate: float
 
-    @override
     def predict(self, X: Floats, f: Floats) -> Floats:
         features = _features(X, f)
         h = np.zeros(len(features))
@@ -44,7 +40,6 @@ class LeafEnsemble(Ensemble):
             h += self.learning_rate * values[tree.tree_.apply(features)]
         return h
 
-    @override
     def gains(self) -> Floats:
         return _gains(self.trees)
 
@@ -58,7 +53,6 @@ class SklearnGrower(Grower):
     random: np.random.RandomState
     trees: list[DecisionTreeRegressor] = field(default_factory=list)
 
-    @override
     def grow(self, residual: Floats, mass: Floats | None = None) -> NDArray[np.intp]:
         tree = DecisionTreeRegressor(
             max_depth=self.settings.max_depth,
@@ -69,7 +63,6 @@ class SklearnGrower(Grower):
         self.trees.append(tree.fit(self.features, residual, sample_weight=mass))
         return tree.tree_.apply(self.features)
 
-    @override
     def ensemble(self, values: Sequence[Floats]) -> LeafEnsemble:
         return LeafEnsemble(tuple(self.trees), tuple(values), self.settings.learning_rate)
 
@@ -82,7 +75,6 @@ class SklearnFitter(Fitter, GrowsTrees):
     settings: TreeSettings
     weights: Floats | None = None
 
-    @override
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[SklearnEnsemble, Floats]:
         features = np.column_stack([self.X, f])
         model = GradientBoostingRegressor(
@@ -96,7 +88,6 @@ class SklearnFitter(Fitter, GrowsTrees):
         ).fit(features, residual, sample_weight=self.weights)
         return SklearnEnsemble(model), model.predict(features)
 
-    @override
     def grower(self, f: Floats, seed: int) -> SklearnGrower:
         return SklearnGrower(_features(self.X, f), self.settings, np.random.RandomState(seed))
 
@@ -111,7 +102,6 @@ class SklearnEngine(Engine):
         """Check the settings."""
         self.settings.check_plain("sklearn")
 
-    @override
     def bind(self, X: Floats, weights: Floats | None = None) -> SklearnFitter:
         return SklearnFitter(X, self.settings, weights)
 

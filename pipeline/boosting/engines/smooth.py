@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from typing_extensions import override
 
 from ..arrays import Floats
 from ..logloss import curvature, log_losses, sigmoid
@@ -27,50 +26,21 @@ POWER_STEPS = 30
 CLASS_SEED = 0  # the class of functions is one, whatever the run's seed is
 
 
-class Basis(Protocol):
-    """The functions b_j(x, f) of a class."""
-
-    def __call__(self, Z: Floats) -> Floats:
-        """Return B (n, p) for standardised rows Z (n, d + 1), f being the last column."""
-        ...
-
-    def slopes(self, Z: Floats) -> Floats:
-        """Return the derivatives of B by the last column of Z, (n, p)."""
-        ...
+# The functions b_j(x, f) of a class: standardised rows Z (n, d + 1), f being the last column, to
+# B (n, p).
+Basis = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True)
-class LinearBasis(Basis):
-    """The columns themselves."""
+class CosineBasis:
+    """cos(zᵀω_j + c_j): random features (Rahimi and Recht) of a Gaussian kernel."""
 
-    @override
+    frequencies: Floats  # (d + 1, p) ω_j as columns
+    phases: Floats  # (p,) c_j
+
     def __call__(self, Z: Floats) -> Floats:
-        return Z
-
-    @override
-    def slopes(self, Z: Floats) -> Floats:
-        found = np.zeros_like(Z)
-        found[:, -1] = 1.0
-        return found
-
-
-@dataclass(frozen=True)
-class CosineBasis(Basis):
-    """cos(zᵀω_j + c_j): random features (Rahimi and Recht) of a Gaussian kernel.
-
-    frequencies : (d + 1, p) ω_j as columns.  phases : (p,) c_j.
-    """
-
-    frequencies: Floats
-    phases: Floats
-
-    @override
-    def __call__(self, Z: Floats) -> Floats:
+        """Return B."""
         return np.cos(Z @ self.frequencies + self.phases)
-
-    @override
-    def slopes(self, Z: Floats) -> Floats:
-        return -np.sin(Z @ self.frequencies + self.phases) * self.frequencies[-1]
 
     @classmethod
     def draw(cls, X: Floats, settings: TreeSettings, width: float) -> CosineBasis:
@@ -82,7 +52,7 @@ class CosineBasis(Basis):
 
 
 @dataclass(frozen=True)
-class SoftTrees(Basis):
+class SoftTrees:
     """Leaves of random trees whose splits are sigmoid((z_j − c) / width); width 0 is a hard split.
 
     columns, cuts : (trees, 2^depth − 1) the feature j and the threshold c of each inner node, level
@@ -93,32 +63,15 @@ class SoftTrees(Basis):
     cuts: Floats
     width: float
 
-    @override
     def __call__(self, Z: Floats) -> Floats:
-        return self._leaves(Z)[0]
-
-    @override
-    def slopes(self, Z: Floats) -> Floats:
-        return self._leaves(Z)[1]
-
-    def _leaves(self, Z: Floats) -> tuple[Floats, Floats]:
-        """Return the leaves (n, trees · 2^depth) and their derivatives by the last column."""
-        of_f = self.columns == Z.shape[1] - 1
+        """Return the leaves, (n, trees · 2^depth)."""
         moved = Z[:, self.columns] - self.cuts
-        if self.width > 0:
-            right = sigmoid(moved / self.width)
-            slope = np.where(of_f, curvature(moved / self.width) / self.width, 0.0)
-        else:
-            right, slope = (moved > 0).astype(np.float64), np.zeros_like(moved)
-        leaves, slopes = np.ones((*right.shape[:2], 1)), np.zeros((*right.shape[:2], 1))
+        right = sigmoid(moved / self.width) if self.width > 0 else (moved > 0).astype(np.float64)
+        leaves = np.ones((*right.shape[:2], 1))
         for level in range(int(np.log2(self.columns.shape[1] + 1))):
-            nodes = slice(2**level - 1, 2 ** (level + 1) - 1)
-            gate, change = right[:, :, nodes], slope[:, :, nodes]
-            slopes = np.concatenate(
-                [slopes * (1 - gate) - leaves * change, slopes * gate + leaves * change], axis=2
-            )
+            gate = right[:, :, 2**level - 1 : 2 ** (level + 1) - 1]
             leaves = np.concatenate([leaves * (1 - gate), leaves * gate], axis=2)
-        return leaves.reshape(len(Z), -1), slopes.reshape(len(Z), -1)
+        return leaves.reshape(len(Z), -1)
 
     @classmethod
     def draw(cls, X: Floats, settings: TreeSettings, width: float) -> SoftTrees:
@@ -138,9 +91,12 @@ class SoftTrees(Basis):
         return cls(columns, cuts, width)
 
 
-Draw = Callable[[Floats, TreeSettings, float], Basis]
-BASES: dict[str, Draw] = {
-    "linear": lambda *_: LinearBasis(),
+def _columns(Z: Floats) -> Floats:
+    return Z
+
+
+BASES: dict[str, Callable[[Floats, TreeSettings, float], Basis]] = {
+    "linear": lambda *_: _columns,
     "cosines": CosineBasis.draw,
     "soft_trees": SoftTrees.draw,
 }
@@ -173,11 +129,9 @@ class SmoothEnsemble(Ensemble):
     theta: Floats
     constant: float
 
-    @override
     def predict(self, X: Floats, f: Floats) -> Floats:
         return self.constant + self.basis(self.units(np.column_stack([X, f]))) @ self.theta
 
-    @override
     def gains(self) -> Floats:
         return np.full(len(self.units.mean), np.nan)  # nothing is split
 
@@ -191,13 +145,11 @@ class SmoothFitter(Fitter, FitsLogLoss, Projects):
     l2: float
     weights: Floats | None
 
-    @override
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[SmoothEnsemble, Floats]:
         B, units = self.matrix(f)
         theta, constant = self._solve(B, residual, self.weights)
         return self._fitted(B, units, theta, constant)
 
-    @override
     def fit_log_loss(
         self, feature: Floats, y: Floats, f: Floats, seed: int
     ) -> tuple[SmoothEnsemble, Floats]:
@@ -226,7 +178,6 @@ class SmoothFitter(Fitter, FitsLogLoss, Projects):
             (theta, constant), loss = new, found
         return self._fitted(B, units, theta, constant)
 
-    @override
     def movement(self, before: Floats, after: Floats) -> float:
         # The power method on the symmetric A(after) − A(before).
         first, second = self.projector(before), self.projector(after)
@@ -278,17 +229,12 @@ class SmoothFitter(Fitter, FitsLogLoss, Projects):
 
 @dataclass(frozen=True)
 class SmoothEngine(Engine):
-    """``engine="linear"``, ``"cosines"`` and ``"soft_trees"``.
-
-    settings : `n_trees` cosines, or soft trees of `max_depth`; `l2` is λ.  width : of the kernel,
-    or of a soft split.
-    """
+    """``engine="linear"``, ``"cosines"`` and ``"soft_trees"``."""
 
     name: str
-    settings: TreeSettings
-    width: float = 0.5
+    settings: TreeSettings  # `n_trees` cosines, or soft trees of `max_depth`; `l2` is λ
+    width: float = 0.5  # of the kernel, or of a soft split
 
-    @override
     def bind(self, X: Floats, weights: Floats | None = None) -> SmoothFitter:
         basis = BASES[self.name](Standardised.of(X)(X), self.settings, self.width)
         return SmoothFitter(basis, X, self.settings.l2, weights)

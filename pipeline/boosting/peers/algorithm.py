@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from typing_extensions import override
 
 from .. import stopping
 from ..arrays import Floats
@@ -21,10 +20,10 @@ from ..regressor import MulticalibrationBoostingRegressor
 from ..rescaling import Unit
 from ..rows import Rows, TrainingRows
 from ..trajectories import (
-    FEEDBACK,
     NO_FOLD,
     BoostingSettings,
     CrossFit,
+    FeedbackName,
     Trajectory,
     corrected_stages,
 )
@@ -42,12 +41,7 @@ SMALLEST = 1e-3  # probability of a method that fits probabilities by least squa
 
 @dataclass(frozen=True)
 class Algorithm(Method):
-    """Algorithm 1 with a fixed number of rounds; the defaults are the paper's.
-
-    leaf : the smallest number of rows of a leaf; below 1, their share of all rows.  stopped : the
-    round with the smallest loss on the validation rows is used (it may be round 0) instead of the
-    last.
-    """
+    """Algorithm 1 with a fixed number of rounds; the defaults are the paper's."""
 
     name = "algorithm"
     validates_by = "stopped"
@@ -59,10 +53,11 @@ class Algorithm(Method):
     trees: int = 100
     depth: int = 3
     learning_rate: float = 0.1
-    leaf: float = 1
+    leaf: float = 1  # the smallest number of rows of a leaf; below 1, their share of all rows
+    # The round with the smallest loss on the validation rows is used (it may be round 0) instead of
+    # the last
     stopped: bool = False
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         leaf = self.leaf if self.leaf >= 1 else max(1.0, self.leaf * len(sample))
         model = _kind(sample)(
@@ -89,28 +84,20 @@ class Algorithm(Method):
 class Feedback(Method):
     """Algorithm 1 as trajectories of folds that are averaged, which differ in the trees' feature.
 
-    feedback : the feature, see `pipeline.boosting.trajectories`.  every : the trees of a round,
-    after which the feature is renewed.  total : the trees of a trajectory.  With η = 1 the trees
-    are the same boosting, whatever `every` is, but for the feature.
+    With η = 1 the trees are the same boosting, whatever `every` is, but for the feature.
     """
 
     name = "feedback"
     cost = 8.0
 
-    feedback: str = "in_sample"
-    every: int = 100
-    total: int = 1000
+    feedback: FeedbackName = "in_sample"  # the feature, see `pipeline.boosting.trajectories`
+    every: int = 100  # the trees of a round, after which the feature is renewed
+    total: int = 1000  # the trees of a trajectory
     eta: float = 1.0
     depth: int = 3
     learning_rate: float = 0.05
     folds: int = 5
 
-    def __post_init__(self) -> None:
-        """Check the options."""
-        if self.feedback not in FEEDBACK:
-            raise ValueError(f"feedback={self.feedback}: must be one of {', '.join(FEEDBACK)}")
-
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         loss: Loss = LogLoss() if sample.binary else SquaredLoss()
         engine = make_engine("exact", TreeSettings(self.every, self.depth, self.learning_rate))
@@ -163,11 +150,10 @@ class HybridRounds(Method):
     depth: int = 3
     learning_rate: float = 0.1
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         weak = make_engine("exact", TreeSettings(self.trees, self.depth, self.learning_rate))
         rows, nowhere = Rows(y=sample.y), np.full(len(sample), NO_FOLD)
-        found: list[tuple[float, int, Corrected]] = []
+        found: list[tuple[float, Trajectory]] = []
         for gamma in GAMMAS:
             engine = HybridEngine(weak, gamma) if gamma else weak
             settings = BoostingSettings(SquaredLoss(), engine, self.eta, Unit(), seed)
@@ -179,20 +165,10 @@ class HybridRounds(Method):
                 validation.loss(_within(validation, f))
                 for f in trajectory.stages(validation.X, validation.f)
             ]
-            best = int(np.argmin(losses))
-            kept = replace(trajectory, rounds=trajectory.rounds[:best])
-            found.append((min(losses), len(found), _mixed(kept, best)))
-        return min(found)[-1]
-
-
-def _mixed(trajectory: Trajectory, best: int) -> Corrected:
-    """Return the correction by a trajectory of the squared loss."""
-
-    def predict(rows: Sample) -> Floats:
-        *_, last = trajectory.stages(rows.X, rows.f)
-        return _within(rows, last)
-
-    return Corrected(predict, best)
+            rounds = trajectory.rounds[: int(np.argmin(losses))]
+            found.append((min(losses), replace(trajectory, rounds=rounds)))
+        _, best = min(found, key=lambda one: one[0])
+        return Corrected(lambda r: _within(r, best.end(r.X, r.f)), len(best.rounds))
 
 
 def _within(rows: Sample, f: Floats) -> Floats:
@@ -203,9 +179,7 @@ def _within(rows: Sample, f: Floats) -> Floats:
 class Estimator(Method):
     """Algorithm 1 as this library's estimators run it, with their defaults.
 
-    in_sample : the model was fitted to these rows, so it looks better on them than on others; what
-    is kept is then judged on the validation rows, which the model has not seen. The other options
-    are parameters of the estimators; None is their default.
+    The options but for the last are parameters of the estimators; None is their default.
     """
 
     name = "estimator"
@@ -218,16 +192,14 @@ class Estimator(Method):
     l2_regularization: float | None = None
     learning_rate: float | None = None
     stack: bool | None = None
+    # The model was fitted to these rows, so it looks better on them than on others; what is kept is
+    # then judged on the validation rows, which the model has not seen
     in_sample: bool = False
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
-        del given["in_sample"]
-        model = _kind(sample)(
-            random_state=seed, **{k: v for k, v in given.items() if v is not None}
-        )
-        held_out: dict[str, Any] = {}
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "in_sample"}
+        chosen = {name: value for name, value in given.items() if value is not None}
+        model, held_out = _kind(sample)(random_state=seed, **chosen), {}
         if self.validates:
             held_out = {
                 "X_val": validation.X,

@@ -13,14 +13,13 @@ additive updates.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
-from typing_extensions import override
 
 from ..arrays import Flags, Floats
 from .base import Corrected, Method, Range, Sample
@@ -32,12 +31,12 @@ SMALLEST = 1e-4  # a factor cannot move a prediction of 0
 class AuditorBoosting(Method):
     """Boosts with regressions of the residuals on X, as the R package mcboost does.
 
-    See the module's text; ``auditor`` is "ridge" or "tree".
+    See the module's text.
     """
 
     name = "auditors"
 
-    auditor: str = "ridge"
+    auditor: Literal["ridge", "tree"] = "ridge"
     iterations: int = 5
     alpha: float = 1e-4
     eta: float = 1.0
@@ -45,12 +44,6 @@ class AuditorBoosting(Method):
     multiplicative: bool = True
     penalty: float = 0.01
 
-    def __post_init__(self) -> None:
-        """Check the options."""
-        if self.auditor not in ("ridge", "tree"):
-            raise ValueError(f"auditor={self.auditor}: must be ridge or tree")
-
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         scale = Range.of(sample)
         y, first = scale.to(sample.y), scale.to(sample.f)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -17,15 +17,11 @@ SMALLEST_GROUP = 0.01  # share of the rows; predictions are not corrected by sma
 
 @dataclass(frozen=True, kw_only=True)
 class Sample(PredictedRows):
-    """Rows with a model's predictions, which are to be corrected.
+    """Rows with a model's predictions, which are to be corrected."""
 
-    X : (n, d).  groups : (n, g) whether a row belongs to each of g groups, which may overlap.
-    cells : (n,) the cell of the sensitive columns that a row lies in.
-    """
-
-    X: Floats
-    groups: Flags
-    cells: Ints
+    X: Floats  # (n, d)
+    groups: Flags  # (n, g) whether a row belongs to each of g groups, which may overlap
+    cells: Ints  # (n,) the cell of the sensitive columns that a row lies in
 
     @property
     def with_f(self) -> Floats:
@@ -40,36 +36,37 @@ class Sample(PredictedRows):
 
 @dataclass(frozen=True)
 class Corrected:
-    """A fitted correction.
+    """A fitted correction."""
 
-    predict : returns the corrected predictions of rows; it does not use their y.  rounds : the
-    number of rounds that it uses.  stages : yields the predictions after each round, from round 0
-    on; None if the method has no rounds.  training : what is known of the rows that it was fitted
-    to, by name.
-    """
-
+    # Returns the corrected predictions of rows; it does not use their y
     predict: Callable[[Sample], Floats]
-    rounds: int
+    rounds: int  # the number of rounds that it uses
+    # Yields the predictions after each round, from round 0 on; None if the method has no rounds
     stages: Callable[[Sample], Iterator[Floats]] | None = None
+    # What is known of the rows that it was fitted to, by name
     training: Mapping[str, float] = field(default_factory=dict)
 
 
 class Method(Protocol):
     """A method that corrects a model, as a frozen dataclass of its options.
 
-    The first line of a method's docstring is its summary. Class attributes:
-
-    name : what configs call it.  needs : the optional package that it imports, or None.
-    cost : roughly how long a fit takes, relative to the other methods.
-    validates_by : whether `fit` uses the validation rows, or the option that says so.
+    The first line of a method's docstring is its summary.
     """
 
-    name: ClassVar[str]
-    needs: ClassVar[str | None] = None
-    cost: ClassVar[float] = 1.0
+    name: ClassVar[str]  # what configs call it
+    needs: ClassVar[str | None] = None  # the optional package that it imports, or None
+    cost: ClassVar[float] = 1.0  # roughly how long a fit takes, relative to the other methods
+    # Whether `fit` uses the validation rows, or the option that says so
     validates_by: ClassVar[str | bool] = False
 
     def __init__(self, **options: Any) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for an option that is none of the values that its type names."""
+        for name, kind in get_type_hints(type(self)).items():
+            value, allowed = getattr(self, name), get_args(kind)
+            if get_origin(kind) is Literal and value not in allowed:
+                raise ValueError(f"{name}={value}: must be one of {', '.join(allowed)}")
 
     @property
     def validates(self) -> bool:

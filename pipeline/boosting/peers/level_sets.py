@@ -11,12 +11,11 @@ rows of the level set, of which there have to be two.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
-from typing_extensions import override
 
 from ..arrays import Floats, Ints
 from .base import Corrected, Method, Range, Sample
@@ -59,8 +58,7 @@ class LevelSetBoosting(Method):
 
     See the module's text.
 
-    learner : "linear", or "tree" of ``depth``.  learning_rate : the weight of a round's new
-    predictions; the previous ones have the rest.
+    learning_rate : the weight of a round's new predictions; the previous ones have the rest.
     """
 
     name = "level_sets"
@@ -69,17 +67,11 @@ class LevelSetBoosting(Method):
     levels: int = 10
     rounds: int = 100
     gamma: float = 0.1
-    learner: str = "linear"
-    depth: int = 2
+    learner: Literal["linear", "tree"] = "linear"
+    depth: int = 2  # of trees
     learning_rate: float = 1.0
     validated: bool = False
 
-    def __post_init__(self) -> None:
-        """Check the options."""
-        if self.learner not in ("linear", "tree"):
-            raise ValueError(f"learner={self.learner}: must be linear or tree")
-
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         scale = Range.of(sample)
         train = _Placed.of(sample, scale, self.levels)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from typing_extensions import override
 
 from ..arrays import Floats
 from .base import Corrected, Method, Sample
@@ -15,22 +14,19 @@ from .base import Corrected, Method, Sample
 
 @dataclass(frozen=True)
 class Mcgrad(Method):
-    """MCGrad for classes, RegressionMCGrad for numbers; it chooses its rounds by itself.
-
-    learning_rate, num_leaves : of its LightGBM rounds; None is MCGrad's default.  in_sample : the
-    model was fitted to these rows, so the validation rows are used instead of MCGrad's folds.
-    """
+    """MCGrad for classes, RegressionMCGrad for numbers; it chooses its rounds by itself."""
 
     name = "mcgrad"
     validates_by = "in_sample"
     needs = "mcgrad"
     cost = 8.0
 
+    # learning_rate, num_leaves: of its LightGBM rounds; None is MCGrad's default
     learning_rate: float | None = None
     num_leaves: int | None = None
+    # The model was fitted to these rows, so the validation rows are used instead of MCGrad's folds
     in_sample: bool = False
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         from mcgrad.methods import MCGrad, RegressionMCGrad  # the extra 'peers'
 

@@ -10,7 +10,6 @@ range of y. What the appendix calls a share of the features is one of the rows i
 from dataclasses import dataclass
 
 import numpy as np
-from typing_extensions import override
 
 from ..arrays import Floats
 from .base import Corrected, Method, Range, Sample
@@ -22,25 +21,21 @@ class OneShotTrees(Method):
     """Adds one ensemble of small trees over the groups' flags and f, fitted to y − f by LightGBM.
 
     See the module's text.
-
-    rows : the share of the rows that a tree is fitted to.  bins : of a column, at most.  aside :
-    the share of the rows that is held out for stopping.  in_sample : the model was fitted to these
-    rows, so the validation rows are used for stopping.
     """
 
     name = "one_shot"
     validates_by = "in_sample"
 
     learning_rate: float = 0.01
-    rows: float = 0.5
-    bins: int = 8192
+    rows: float = 0.5  # the share of the rows that a tree is fitted to
+    bins: int = 8192  # of a column, at most
     depth: int = 2
     trees: int = 5000
     patience: int = 50
-    aside: float = 0.3
+    aside: float = 0.3  # the share of the rows that is held out for stopping
+    # The model was fitted to these rows, so the validation rows are used for stopping
     in_sample: bool = False
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         train, stopping = sample, validation
         if not self.in_sample:

@@ -12,7 +12,6 @@ code add to them, so that one sample may be used many times, is left out.
 from dataclasses import dataclass
 
 import numpy as np
-from typing_extensions import override
 
 from ..arrays import Flags, Floats, Ints
 from .base import Corrected, Method, Range, Sample
@@ -40,7 +39,6 @@ class IterativePatching(Method):
     width: float = 0.1
     sweeps: int = 100
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         scale = Range.of(sample)
         y, p = scale.to(sample.y), scale.to(sample.f)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from typing_extensions import override
 
 from ..arrays import Floats
 from ..logloss import curvature, logit, sigmoid
@@ -18,7 +17,6 @@ class Nothing(Method):
 
     name = "nothing"
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         return Corrected(lambda rows: rows.f, 0)
 
@@ -32,7 +30,6 @@ class LinearRecalibration(Method):
 
     name = "linear"
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         if not sample.binary:
             line = LinearRegression().fit(sample.f[:, None], sample.y)
@@ -48,7 +45,6 @@ class IsotonicRecalibration(Method):
 
     name = "isotonic"
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         isotonic = IsotonicRegression(out_of_bounds="clip").fit(sample.f, sample.y)
         return Corrected(lambda rows: isotonic.predict(rows.f), 1)
@@ -65,7 +61,6 @@ class GroupShift(Method):
 
     min_rows: int = 20
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         overall = _shift(sample.y, sample.f, sample.binary)
         cells, counts = np.unique(sample.cells, return_counts=True)

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.model_selection import KFold
-from typing_extensions import override
 
 from ..arrays import Floats
 from ..logloss import logit, sigmoid
@@ -75,48 +74,28 @@ def _parameters(binary: bool, seed: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Lightgbm(Method):
-    """Fits LightGBM with its defaults and early stopping: a new model, or trees added to f.
-
-    start : "nothing", a new model of X; "model", trees over (X, f) that are added to f.
-    """
+    """Fits LightGBM with its defaults and early stopping: a new model, or trees added to f."""
 
     name = "lightgbm"
     validates_by = True
 
-    start: str = "nothing"
+    # "nothing", a new model of X; "model", trees over (X, f) that are added to f
+    start: Literal["nothing", "model"] = "nothing"
     learning_rate: float = 0.1
     leaves: int = 31
     patience: int = 50
 
-    def __post_init__(self) -> None:
-        """Check the options."""
-        if self.start not in ("nothing", "model"):
-            raise ValueError(f"start={self.start}: must be nothing or model")
-
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
-        settings: dict[str, Any] = {
-            "learning_rate": self.learning_rate,
-            "num_leaves": self.leaves,
-            "patience": self.patience,
-        }
-        if self.start == "nothing":
-            model = boosted_trees(
-                sample.X, sample.y, validation.X, validation.y, sample.binary, seed, **settings
-            )
-            return Corrected(lambda rows: model.predict(rows.X), model.n_trees)
-        added = boosted_trees(
-            sample.with_f,
-            sample.y,
-            validation.with_f,
-            validation.y,
-            sample.binary,
-            seed,
-            start=_scores(sample),
-            start_val=_scores(validation),
-            **settings,
-        )
-        return Corrected(lambda rows: _added_to_f(rows, [added]), added.n_trees)
+        added = self.start == "model"
+        X, X_val = (rows.with_f if added else rows.X for rows in (sample, validation))
+        start, start_val = (_scores(rows) if added else None for rows in (sample, validation))
+        trees = boosted_trees(
+            X, sample.y, X_val, validation.y, sample.binary, seed, start=start, start_val=start_val,
+            patience=self.patience, learning_rate=self.learning_rate, num_leaves=self.leaves,
+        )  # fmt: skip
+        if added:
+            return Corrected(lambda rows: _added_to_f(rows, [trees]), trees.n_trees)
+        return Corrected(lambda rows: trees.predict(rows.X), trees.n_trees)
 
 
 def _scores(rows: Sample) -> Floats:
@@ -147,19 +126,13 @@ class CrossFittedTrees(Method):
     cost = 4.0
 
     folds: int = 5
-    combine: str = "average"
+    combine: Literal["average", "refit"] = "average"
     learning_rate: float = 0.1
     leaves: int = 31
     patience: int = 50
     caution: float = 1.0
     in_sample: bool = False
 
-    def __post_init__(self) -> None:
-        """Check the options."""
-        if self.combine not in ("average", "refit"):
-            raise ValueError(f"combine={self.combine}: must be average or refit")
-
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         import lightgbm  # the extra 'lightgbm'
 
@@ -203,7 +176,6 @@ class Histogram(Method):
     leaves: int = 31
     patience: int = 10
 
-    @override
     def fit(self, sample: Sample, validation: Sample, seed: int) -> Corrected:
         kind = HistGradientBoostingClassifier if sample.binary else HistGradientBoostingRegressor
         model = kind(

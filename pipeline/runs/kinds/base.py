@@ -24,55 +24,42 @@ def ignore_round(_: Row) -> None:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run.
+    """A finished run."""
 
-    rounds : the table that is stored.  record : what ``run.json`` says besides the key.
-    headline : how it ended, for a progress bar.
-    """
-
-    rounds: pd.DataFrame
-    record: dict[str, Any]
-    headline: str
+    rounds: pd.DataFrame  # the table that is stored
+    record: dict[str, Any]  # what ``run.json`` says besides the key
+    headline: str  # how it ended, for a progress bar
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What the runs of one task are computed from.
+    """What the runs of one task are computed from."""
 
-    config : of the first of them.  material : see `Kind.material`.  initial : f_0 as stored, if it
-    is.  checkpoints : a folder for what unfinished runs leave.
-    """
-
-    config: Config
+    config: Config  # of the first of them
     data_sha256: str
-    material: Any
-    initial: Initial | None
-    checkpoints: Path
+    material: Any  # see `Kind.material`
+    initial: Initial | None  # f_0 as stored, if it is
+    checkpoints: Path  # a folder for what unfinished runs leave
 
 
 class Kind(ABC):
-    """A kind of run.
+    """A kind of run."""
 
-    name : of its module, and in ``experiment.kind``.  title : what its runs are, in words.
-    axes : the groups of the configuration that tell its runs apart, besides the seed.
-    folder : where its runs are stored, below the experiment's folder.
-    stages : those that its runs have; ``otherwise`` says what to do for others.
-    alternatives : names of kinds that take its place for configs to which one `applies`.
-    shows_rounds : whether a single run is shown round by round.
-    keeps_initial : whether f_0 is stored apart, for other runs of the same task.
-    in_driver : whether its runs are computed in the driver's process, because each of them uses
-    workers by itself.
-    """
-
-    name: ClassVar[str]
-    title: ClassVar[str]
+    name: ClassVar[str]  # of its module, and in ``experiment.kind``
+    title: ClassVar[str]  # what its runs are, in words
+    # The groups of the configuration that tell its runs apart, besides the seed
     axes: ClassVar[tuple[str, ...]]
-    folder: ClassVar[str] = "runs"
+    folder: ClassVar[str] = "runs"  # where its runs are stored, below the experiment's folder
+    # Those that its runs have; ``otherwise`` says what to do for others
     stages: ClassVar[Sequence[str]] = tuple(STAGES)
     otherwise: ClassVar[str] = ""
+    # Names of kinds that take its place for configs to which one `applies`
     alternatives: ClassVar[tuple[str, ...]] = ()
-    shows_rounds: ClassVar[bool] = True
+    shows_rounds: ClassVar[bool] = True  # whether a single run is shown round by round
+    # Whether f_0 is stored apart, for other runs of the same task
     keeps_initial: ClassVar[bool] = False
+    # Whether its runs are computed in the driver's process, because each of them uses workers by
+    # itself
     in_driver: ClassVar[bool] = False
 
     def applies(self, config: Config) -> bool:  # noqa: ARG002

@@ -44,7 +44,8 @@ class CommonGround:
         sizes = (len(data.y_train), len(data.y_test))
         if initial is None or (len(initial.train), len(initial.test)) != sizes:
             initial = fit_initial(config, data)
-        self.split, self.initial, self.engine = data, initial, bound(config, data)
+        self.split, self.initial = data, initial
+        self.fitter, self.X_test = bound(config, data)
         self.loss = loss_of(config)
         self.measured = Measured(config, (data.X_train, data.y_train), (data.X_test, data.y_test))
         self.auditor_train = self.measured.train
@@ -59,7 +60,7 @@ class CommonGround:
 
     def _fit(self, t: int, f: Floats) -> tuple[Ensemble, Floats]:
         seed = round_seed(self.config.seed, t)
-        return self.loss.fit(self.engine.fitter, self.split.y_train, f, f, seed, None)
+        return self.loss.fit(self.fitter, self.split.y_train, f, f, seed, None)
 
 
 class Measured:
@@ -155,8 +156,8 @@ def run(config: schema.Config, ground: CommonGround, on_round: OnRound = ignore_
         data.y_train, initial.train, config.boosting.rounds, eta,
         ground.loss.rescaling(rescaling_of(config.strategy)), ground.fit_round,
     ):  # fmt: skip
-        before, fitter = f_train, ground.engine.fitter
-        f_train, f_test = step.f, advance(f_test, ground.engine.X_test, step, eta)
+        before, fitter = f_train, ground.fitter
+        f_train, f_test = step.f, advance(f_test, ground.X_test, step, eta)
         rows.append(measured.row(config, step.t + 1, f_train, f_test, step.gap, step.weight))
         if isinstance(fitter, Projects):  # its Lipschitz constant is no less, per unit of the gap
             rows[-1]["movement"] = fitter.movement(before, f_train)
@@ -177,8 +178,8 @@ def run(config: schema.Config, ground: CommonGround, on_round: OnRound = ignore_
         "distinct_f0": len(np.unique(initial.train)),
         "distinct_last": len(np.unique(f_train)),
     }
-    if isinstance(ground.engine.fitter, HybridFitter):
-        model, strong = ground.engine.fitter.strong(data.y_train)
+    if isinstance(ground.fitter, HybridFitter):
+        model, strong = ground.fitter.strong(data.y_train)
         sizes["mse_strong_train"] = mean_squared_error(data.y_train, strong)
         sizes["mse_strong_test"] = mean_squared_error(data.y_test, model.predict(data.X_test))
     record = record_of(config, ground.data_sha256, seconds, sizes, seeds=seeds(config))

@@ -7,8 +7,7 @@ from typing import Any
 from pipeline.config.schema import Grid
 from pipeline.processes import cores
 from pipeline.runs.kinds.base import Kind, OnRound
-from pipeline.runs.workers.base import Workers
-from pipeline.runs.workers.local import InThisProcess, Pool
+from pipeline.runs.workers.base import InThisProcess, Pool, Workers
 
 
 def open_workers(
@@ -24,6 +23,3 @@ def open_workers(
         return cluster(grid, materials)
     slots = 1 if kind.in_driver else min(grid.workers or cores(), n_tasks)
     return InThisProcess(materials, on_round) if slots == 1 else Pool(slots, materials)
-
-
-__all__ = ["Workers", "open_workers"]

@@ -167,11 +167,11 @@ def _connected(grid: Grid) -> Iterator[tuple[Any, str]]:
             ) from None
         # What is sent by name is sent by value instead: the scheduler may lack the package.
         cloudpickle.register_pickle_by_value(sys.modules[__name__])
-        package = _Package()
+        code, plugin = _package()
         with _preparing(grid):
             client.run_on_scheduler(_replace_silent_workers, grid.patience)
-            client.register_plugin(package.plugin())
-        yield client, package.code
+            client.register_plugin(plugin)
+        yield client, code
     finally:
         with contextlib.suppress(Exception):  # the scheduler may be gone
             client.close(timeout=2)
@@ -264,57 +264,50 @@ async def _replace_silent_workers(seconds: float, dask_scheduler: Any) -> None:
     callbacks["worker-ttl"].start()
 
 
-class _Package:
-    """This package as an archive, and the hash of its code."""
+def _package() -> tuple[str, Any]:
+    """A hash of this package's code, and a plugin that makes a worker hold this code and no other.
 
-    def __init__(self) -> None:
-        files = [*sorted((ROOT / "pipeline").rglob("*.py")), DATA / "manifest.yaml"]
-        digest, buffer = hashlib.sha256(), io.BytesIO()
-        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-            for file in files:
-                name, content = str(file.relative_to(ROOT)), file.read_bytes()
-                digest.update(f"{name}/{len(content)}/".encode() + content)
-                archive.writestr(name, content)
-            archive.writestr(provenance.SENT_COMMIT, provenance.git_commit() or "")
-        self.code = digest.hexdigest()
-        self.archive = buffer.getvalue()
+    (Dask's UploadDirectory needs a nanny, and leaves modules that were imported before.)
+    """
+    from distributed import WorkerPlugin
 
-    def plugin(self) -> Any:
-        """A worker plugin that makes a worker hold this code, and no other.
+    files = [*sorted((ROOT / "pipeline").rglob("*.py")), DATA / "manifest.yaml"]
+    digest, buffer = hashlib.sha256(), io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in files:
+            name, content = str(file.relative_to(ROOT)), file.read_bytes()
+            digest.update(f"{name}/{len(content)}/".encode() + content)
+            archive.writestr(name, content)
+        archive.writestr(provenance.SENT_COMMIT, provenance.git_commit() or "")
+    code, packed, note = digest.hexdigest(), buffer.getvalue(), provenance.SENT_COMMIT
 
-        (Dask's UploadDirectory needs a nanny, and leaves modules that were imported before.)
-        """
-        from distributed import WorkerPlugin
+    class SendPackage(WorkerPlugin):  # type: ignore[misc]
+        name = "mcgb"
 
-        content, code, note = self.archive, self.code, provenance.SENT_COMMIT
+        def setup(self, worker: Any) -> None:
+            import importlib.util
+            import io
+            import sys
+            import zipfile
+            from pathlib import Path
 
-        class SendPackage(WorkerPlugin):  # type: ignore[misc]
-            name = "mcgb"
+            if getattr(worker, CODE, None) == code:
+                return
+            setattr(worker, CODE, "")  # neither the old nor the new one, for a moment
+            archive = zipfile.ZipFile(io.BytesIO(packed))
+            found = importlib.util.find_spec("pipeline")
+            here = Path(str(found.origin)).parents[1] if found and found.origin else Path()
+            if any(
+                not (here / name).is_file() or (here / name).read_bytes() != archive.read(name)
+                for name in archive.namelist()
+                if name != note
+            ):
+                folder = Path(worker.local_directory) / f"mcgb-{code[:16]}"
+                archive.extractall(folder)
+                sys.path.insert(0, str(folder))
+            # Also where the files are the same: they may have been others when imported.
+            for name in [m for m in sys.modules if m.split(".")[0] == "pipeline"]:
+                del sys.modules[name]
+            setattr(worker, CODE, code)
 
-            def setup(self, worker: Any) -> None:
-                import importlib.util
-                import io
-                import sys
-                import zipfile
-                from pathlib import Path
-
-                if getattr(worker, CODE, None) == code:
-                    return
-                setattr(worker, CODE, "")  # neither the old nor the new one, for a moment
-                archive = zipfile.ZipFile(io.BytesIO(content))
-                found = importlib.util.find_spec("pipeline")
-                here = Path(str(found.origin)).parents[1] if found and found.origin else Path()
-                if any(
-                    not (here / name).is_file() or (here / name).read_bytes() != archive.read(name)
-                    for name in archive.namelist()
-                    if name != note
-                ):
-                    folder = Path(worker.local_directory) / f"mcgb-{code[:16]}"
-                    archive.extractall(folder)
-                    sys.path.insert(0, str(folder))
-                # Also where the files are the same: they may have been others when imported.
-                for name in [m for m in sys.modules if m.split(".")[0] == "pipeline"]:
-                    del sys.modules[name]
-                setattr(worker, CODE, code)
-
-        return SendPackage()
+    return code, SendPackage()

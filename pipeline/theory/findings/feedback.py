@@ -68,17 +68,13 @@ EXACT_ORACLE: Mapping[str, tuple[Rescaling, Sequence[CheckOf[Trajectory]]]] = {
 
 @dataclass(frozen=True)
 class CrossFit:
-    """Trajectories with an exact oracle, one for each fold, of n rows.
-
-    fold : (n,) the trajectory that is not fitted to a row.  scores : (T + 1, folds, n) f_t of all
-    rows in each.  runs : each on its own rows, its B and A being those at the feature.
-    """
+    """Trajectories with an exact oracle, one for each fold, of n rows."""
 
     y: Floats
     learners: Learners
-    fold: Ints
-    scores: Floats
-    runs: Sequence[Trajectory]
+    fold: Ints  # (n,) the trajectory that is not fitted to a row
+    scores: Floats  # (T + 1, folds, n) f_t of all rows in each
+    runs: Sequence[Trajectory]  # each on its own rows, its B and A being those at the feature
 
     @property
     def honest(self) -> Floats:

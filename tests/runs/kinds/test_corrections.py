@@ -179,7 +179,7 @@ def test_too_few_rows_are_refused(library):
 def test_tuning_takes_what_is_best_on_the_validation_rows(case):
     made = case("dataset=german", "situation=moved")
     config = config_of("method=unit_tuned")
-    found = correct(config, made)
+    _, options = correct(config, made)
     losses = {
         (m.eta, m.trees): made.validation.loss(
             m.fit(made.correct, made.validation, 0).predict(made.validation)
@@ -187,7 +187,7 @@ def test_tuning_takes_what_is_best_on_the_validation_rows(case):
         for m in candidates(config.method)
     }
     best = min(losses, key=losses.get)
-    assert (found.options["eta"], found.options["trees"]) == best
+    assert (options["eta"], options["trees"]) == best
     assert len(losses) == 4
 
 
@@ -222,7 +222,7 @@ def test_methods_see_nothing_of_the_test_rows(case, monkeypatch):
     ("overrides", "message"),
     [
         (["method=isotonic", "method.options.levels=3"], "isotonic has no option levels"),
-        (["method=level_sets", "method.options.learner=forest"], "must be linear or tree"),
+        (["method=level_sets", "method.options.learner=forest"], "must be one of linear, tree"),
         (["method=unit", "method.options.etta=0.1"], "it has rounds, eta"),
         (["dataset.target_scaling=standardise"], "targets as they are"),
     ],

@@ -157,7 +157,7 @@ def test_cluster_gives_what_one_process_gives_and_a_killed_driver_is_gone_on_wit
     ("more", "says"),
     [
         (["dataset.target=nothing"], "no column 'nothing'"),
-        (["stage=validate"], "not for tables in parts"),
+        (["stage=audit"], "not for tables in parts"),
         (["dataset.target_scaling=standardise"], "must be none for a table in parts"),
         (["dataset.missing=reject"], "takes missing cells"),
         (["dataset.target=g"], "must hold numbers"),

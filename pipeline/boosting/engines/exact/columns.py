@@ -44,14 +44,11 @@ MAX_ROWS = 2**24 - 1  # the kernel packs a row count and a sum into one float64
 
 @dataclass(frozen=True)
 class Blocks:
-    """A fine column: rows in the order of their values, cut into blocks.
+    """A fine column: rows in the order of their values, cut into blocks."""
 
-    order : (n,) rows;  values : (n,) their values, ascending;  starts : (m + 1,) block borders.
-    """
-
-    order: Rows
-    values: Float32s
-    starts: Ints
+    order: Rows  # (n,) rows
+    values: Float32s  # (n,) their values, ascending
+    starts: Ints  # (m + 1,) block borders
 
     @property
     def divisible(self) -> Flags:
@@ -68,14 +65,11 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Column:
-    """A column whose bins are not yet numbered together with those of all columns.
+    """A column whose bins are not yet numbered together with those of all columns."""
 
-    bins : (n,) the bin of every row, from 0.
-    feature, low, high : (width,) as ``bin_feature``, ``bin_low`` and ``bin_high`` of `Table`;
-        −1, 0 and 0 where they are not used.
-    """
-
-    bins: Bins
+    bins: Bins  # (n,) the bin of every row, from 0
+    # feature, low, high: (width,) as ``bin_feature``, ``bin_low`` and ``bin_high`` of `Table`; −1,
+    # 0 and 0 where they are not used
     feature: Ints
     low: Float32s
     high: Float32s

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from ...arrays import Floats
 from ...splitmix import GOLDEN_GAMMA
@@ -32,7 +31,6 @@ class ExactEnsemble(Ensemble, OfTrees):
     start: float
     learning_rate: float
 
-    @override
     def predict(self, X: Floats, f: Floats) -> Floats:
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise ValueError(f"X: has shape {X.shape} instead of (n, {self.n_features})")
@@ -41,11 +39,9 @@ class ExactEnsemble(Ensemble, OfTrees):
         predict(self.trees, self.learning_rate, rows, out)
         return out
 
-    @override
     def gains(self) -> Floats:
         return self.trees.gains(self.n_features + 1)
 
-    @override
     def nodes(self) -> Nodes:
         return exact_nodes(self.trees, self.learning_rate, self.start)
 
@@ -59,7 +55,6 @@ class ExactGrower(Grower):
     seed: int
     grown: list[Trees] = field(default_factory=list)
 
-    @override
     def grow(self, residual: Floats, mass: Floats | None = None) -> NDArray[np.intp]:
         check_finite(residual, len(self.table.f), "residual", LARGEST_RESIDUAL)
         one = replace(self.settings, n_trees=1, learning_rate=0.0, subsample=1.0)
@@ -73,7 +68,6 @@ class ExactGrower(Grower):
         self.grown.append(tree)
         return leaves
 
-    @override
     def ensemble(self, values: Sequence[Floats]) -> ExactEnsemble:
         trees = Trees.empty(len(self.grown), self.settings.max_depth)
         for k, (tree, of_leaves) in enumerate(zip(self.grown, values, strict=True)):
@@ -92,7 +86,6 @@ class ExactFitter(Fitter, GrowsTrees):
     settings: TreeSettings
     mass: Floats | None = None
 
-    @override
     def fit(self, f: Floats, residual: Floats, seed: int) -> tuple[ExactEnsemble, Floats]:
         (n_features, n), mass = self.prepared.features.shape, self.mass
         check_finite(residual, n, "residual", LARGEST_RESIDUAL)
@@ -106,7 +99,6 @@ class ExactFitter(Fitter, GrowsTrees):
             trees = grow_weighted(table, left, mass, self.settings, seed)
         return ExactEnsemble(trees, n_features, start, self.settings.learning_rate), residual - left
 
-    @override
     def grower(self, f: Floats, seed: int) -> ExactGrower:
         return ExactGrower(with_f(self.prepared, f), self.settings, seed)
 
@@ -122,7 +114,6 @@ class ExactEngine(Engine):
         self.settings.check_plain("exact")
         check_depth(self.settings.max_depth)
 
-    @override
     def bind(self, X: Floats, weights: Floats | None = None) -> ExactFitter:
         mass = None if weights is None else relative(weights)
         return ExactFitter(prepare(X), self.settings, mass)

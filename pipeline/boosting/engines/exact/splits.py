@@ -35,7 +35,6 @@ from .structures import (
     is_tried,
     multiplicity,
     row_mass,
-    row_mass_or_one,
     running_mass,
     sorted_rows,
 )
@@ -246,5 +245,5 @@ def is_pure(residual, scratch, node, gain):
         i = scratch.rows[q]
         value = residual[i]
         total += value
-        squares += value * value / multiplicity(scratch.draws, i) / row_mass_or_one(scratch.mass, i)
+        squares += value * value / multiplicity(scratch.draws, i) / row_mass(scratch.mass, i)
     return squares / node.mass - (total / node.mass) ** 2 <= PURE

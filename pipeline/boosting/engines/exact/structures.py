@@ -41,43 +41,35 @@ ONE, TWO = np.uint64(1), np.uint64(2)
 
 
 class Table(NamedTuple):
-    """A training matrix as `columns` lays it out; nothing in it changes.
+    """A training matrix as `columns` lays it out; nothing in it changes."""
 
-    features : (d, n) the values, one row per feature.  f : (n,), or empty.
-    codes : (n, w) twice the bin of a row in each column (twice, because there are two numbers per
-        bin).
-    first_bin : (w + 1,) the first bin of each column.
-    groups : (g + 1,) the first column of each group of columns, and w at the end.
-    n_fine : the number of fine columns, including f's if it has one.  n_numeric : that of fine and
-        coarse columns.
-    fine_features, coarse_features : the feature behind each such column, without f.
-    bin_feature, bin_low, bin_high : of a bundle's bin, its feature and its two values; of a coarse
-        column's bin, its value in ``bin_low``.
-    order, values : (columns, n) sorted rows and values of the fine columns without f.
-    f_order, f_values : the same of f, (n,).
-    block_start, block_end : (fine bins,) the place of each fine bin in the sorted rows.
-    divisible : (fine bins,) whether the bin has more than one value.
-    """
-
-    features: NDArray[np.float32]
-    f: NDArray[np.float32]
+    features: NDArray[np.float32]  # (d, n) the values, one row per feature
+    f: NDArray[np.float32]  # (n,), or empty
+    # (n, w) twice the bin of a row in each column (twice, because there are two numbers per bin)
     codes: NDArray[np.uint16] | NDArray[np.uint32]
-    first_bin: NDArray[np.int64]
+    first_bin: NDArray[np.int64]  # (w + 1,) the first bin of each column
+    # (g + 1,) the first column of each group of columns, and w at the end
     groups: NDArray[np.int64]
-    n_fine: int
-    n_numeric: int
+    n_fine: int  # the number of fine columns, including f's if it has one
+    n_numeric: int  # that of fine and coarse columns
+    # fine_features, coarse_features: the feature behind each such column, without f
     fine_features: NDArray[np.int64]
     coarse_features: NDArray[np.int64]
+    # bin_feature, bin_low, bin_high: of a bundle's bin, its feature and its two values; of a coarse
+    # column's bin, its value in ``bin_low``
     bin_feature: NDArray[np.int64]
     bin_low: NDArray[np.float32]
     bin_high: NDArray[np.float32]
+    # order, values: (columns, n) sorted rows and values of the fine columns without f
     order: NDArray[np.uint32]
     values: NDArray[np.float32]
+    # f_order, f_values: the same of f, (n,)
     f_order: NDArray[np.uint32]
     f_values: NDArray[np.float32]
+    # block_start, block_end: (fine bins,) the place of each fine bin in the sorted rows
     block_start: NDArray[np.int64]
     block_end: NDArray[np.int64]
-    divisible: NDArray[np.bool_]
+    divisible: NDArray[np.bool_]  # (fine bins,) whether the bin has more than one value
 
 
 class Split(NamedTuple):
@@ -249,14 +241,6 @@ def multiplicity(draws, i):
 
 @njit(**INNER)
 def row_mass(mass, i):
-    """Return the mass of row i; without masses 0, which is not used."""
-    if mass is None:
-        return 0.0
-    return mass[i]
-
-
-@njit(**INNER)
-def row_mass_or_one(mass, i):
     """Return the mass of row i; without masses 1."""
     if mass is None:
         return 1.0

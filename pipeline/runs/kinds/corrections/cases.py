@@ -34,19 +34,14 @@ NOISE, SHIFT = 1, 2  # spawn keys of what a seed draws
 
 @dataclass(frozen=True)
 class Case:
-    """A model's predictions on rows to correct it on, rows to choose by, and test rows.
-
-    named : (n_test, g) test rows in the groups of the sensitive columns.  truth : (n_test,) the
-    expected outcomes of the test rows where they are known.  scale : the outcomes' standard
-    deviation.
-    """
+    """A model's predictions on rows to correct it on, rows to choose by, and test rows."""
 
     correct: Sample
     validation: Sample
     test: Sample
-    named: Flags
-    truth: Floats | None
-    scale: float
+    named: Flags  # (n_test, g) test rows in the groups of the sensitive columns
+    truth: Floats | None  # (n_test,) the expected outcomes of the test rows where they are known
+    scale: float  # the outcomes' standard deviation
 
 
 def make_case(config: Config, design: Design) -> Case:
@@ -72,7 +67,8 @@ def make_case(config: Config, design: Design) -> Case:
     y, truth = design.y, None
     binary = dataset.positive is not None
     if situation.model == "truth":
-        truth = _known_function(X, y, binary)
+        # Expected outcomes that are like the table's: some trees of LightGBM on all of it.
+        truth = boosted_trees(X, y, X, y, binary, TRUTH_SEED, n_trees=TRUTH_TREES).predict(X)
         y = _drawn(truth, y, binary, _rng(config.seed, NOISE))
         f = _biased(truth, _shifted_group(design, dataset.sensitive), situation.size, binary, y)
     else:
@@ -155,11 +151,6 @@ def _fitted(kind: str, X: Floats, y: Floats, binary: bool, seed: int) -> Callabl
 
 
 # --- a known function ----------------------------------------------------------------------------
-
-
-def _known_function(X: Floats, y: Floats, binary: bool) -> Floats:
-    """Expected outcomes (n,) that are like the table's: some trees of LightGBM on all of it."""
-    return boosted_trees(X, y, X, y, binary, TRUTH_SEED, n_trees=TRUTH_TREES).predict(X)
 
 
 def _drawn(truth: Floats, y: Floats, binary: bool, rng: np.random.Generator) -> Floats:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from pipeline.boosting.arrays import Floats
-from pipeline.boosting.calibration import debiased_binned_square
 from pipeline.boosting.frames import columns_of
 from pipeline.boosting.segments import bin_columns, find_segments
 from pipeline.config.schema import Config
@@ -16,6 +15,7 @@ from pipeline.runs.kinds.rounds import auditor_of
 
 SEGMENTS = 2  # that are searched for: the first of each half
 FEWEST_ROWS, FEWEST_SHARE = 30, 0.01  # of a group
+BINS = 10  # of predictions
 
 NUMBERS = (
     "loss", "mse", "excess", "mce", "mce_floor", "mce2_debiased", "mce_p", "calibration2",
@@ -72,3 +72,20 @@ class Measures:
             return np.nan, np.nan
         worst = table.iloc[0]
         return abs(float(worst["bias"])), float(worst["p_value"])
+
+
+def debiased_binned_square(y: Floats, prediction: Floats, n_bins: int = BINS) -> float:
+    """Return an estimate of Σ_k (n_k / n) E[r | bin k]², unbiased for given bins; may be negative.
+
+    Bins have equally many rows, as far as rows with equal predictions can stay together. In a bin
+    of n_k rows with residuals r, the square of the mean residual is, as an estimate, too large by
+    its variance; (S_k² − Q_k) / (n_k (n_k − 1)), S_k = Σ r, Q_k = Σ r², is not (a special case of
+    `pipeline.boosting.audit`; see also Kumar, Liang, Ma, NeurIPS 2019).
+    """
+    cuts = np.quantile(prediction, np.linspace(0, 1, n_bins + 1)[1:-1])
+    bins = np.searchsorted(np.unique(cuts), prediction, side="left")
+    r = y - prediction
+    n, S, Q = (np.bincount(bins, w) for w in (np.ones(len(r)), r, np.square(r)))
+    several = n > 1
+    n, S, Q = n[several], S[several], Q[several]
+    return float(((S * S - Q) / (n - 1)).sum() / n.sum()) if len(n) else np.nan

@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 
 from pipeline.boosting.peers import METHODS, Corrected, Method
@@ -54,16 +53,8 @@ def _made(config: schema.Method, options: Mapping[str, object], in_sample: bool)
         raise ConfigError(f"method.options: {config.name}: {error}") from None
 
 
-@dataclass(frozen=True)
-class Correction:
-    """A fitted method, and the options that it was given or that were chosen."""
-
-    fitted: Corrected
-    options: Mapping[str, object]
-
-
-def correct(config: schema.Config, case: Case) -> Correction:
-    """Correct a case by a config's method."""
+def correct(config: schema.Config, case: Case) -> tuple[Corrected, Mapping[str, object]]:
+    """Correct a case by a config's method; also the options that it was given, or were chosen."""
     methods = candidates(config.method, in_sample=config.situation.is_in_sample)
     losses = [0.0]
     if len(methods) > 1:
@@ -72,5 +63,4 @@ def correct(config: schema.Config, case: Case) -> Correction:
     chosen = losses.index(min(losses))
     method, options = methods[chosen], list(_combinations(config.method))[chosen]
     sample = case.correct if method.validates else case.correct + case.validation
-    fitted = method.fit(sample, case.validation, config.seed)
-    return Correction(fitted, options)
+    return method.fit(sample, case.validation, config.seed), options

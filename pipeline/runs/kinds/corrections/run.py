@@ -41,15 +41,15 @@ def run(config: Config, ground: Ground) -> Run:
     started, before, meter = time.perf_counter(), time.process_time(), _Memory()
     failed, rows, options = "", [], {}
     try:
-        correction = correct(config, case)
-        own = correction.fitted.predict(case.test)
+        fitted, chosen = correct(config, case)
+        own = fitted.predict(case.test)
         spent = {
             "cpu_seconds": time.process_time() - before,
             "peak_mb": meter.peak(),
-            **correction.fitted.training,
+            **fitted.training,
         }
-        rows = list(_rows(correction.fitted, own, ground, spent))
-        options = dict(correction.options)
+        rows = list(_rows(fitted, own, ground, spent))
+        options = json.loads(json.dumps(dict(chosen)))
     except (UserError, ImportError, MemoryError, OSError):
         raise  # of where it runs, not of the method
     except Exception as error:  # an error of the method
@@ -68,8 +68,8 @@ def run(config: Config, ground: Ground) -> Run:
         "n_test": len(case.test),
         "n_features": case.test.X.shape[1],
     }
-    seconds, chosen = time.perf_counter() - started, json.loads(json.dumps(options))
-    record = record_of(config, ground.data_sha256, seconds, sizes, chosen=chosen)
+    seconds = time.perf_counter() - started
+    record = record_of(config, ground.data_sha256, seconds, sizes, chosen=options)
     return Run(table, record, failed or f"test loss {rows[0]['loss']:.4g}")
 
 
