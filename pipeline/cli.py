@@ -26,7 +26,8 @@ from pipeline.paths import CONF
 
 log = logging.getLogger("pipeline")
 
-DRIVER = "MCBOOST_DRIVER"  # tells a launcher's processes whose children they are
+DRIVER = "MCBOOST_DRIVER"  # tells a launcher's processes whose jobs they are
+MULTIRUN = ".multirun"  # the folder of multiruns, below the output folder
 
 EXAMPLES = """\
   python -m pipeline dataset=german strategy=adaptive seed=7     one run
@@ -58,9 +59,10 @@ def main() -> None:
         if not (args.hydra_help or args.info or args.shell_completion):
             first = compose.check_overrides(overrides, multirun=args.multirun)
         if args.multirun:
-            if first is not None:
-                _check_sweep(overrides, Path(first.output_dir) / ".multirun")
-            _hydra_main()
+            if first is None:
+                _hydra_main()
+            else:
+                _sweep(overrides, Path(first.output_dir))
         else:
             os.environ["HYDRA_FULL_ERROR"] = "1"  # an error reaches us instead of being printed
             with explained(overrides):
@@ -85,8 +87,9 @@ def _rewrite_arguments(given: Sequence[str], overrides: Sequence[str]) -> None:
     sys.argv[1:] = [*flags, *overrides]
 
 
-def _check_sweep(overrides: Sequence[str], folder: Path) -> None:
-    """What Hydra would find out with a traceback: a folder it cannot make, a missing Slurm."""
+def _sweep(overrides: Sequence[str], outputs: Path) -> None:
+    """A multirun and a table of its runs, after what Hydra would find out with a traceback."""
+    folder = outputs / MULTIRUN
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -96,6 +99,10 @@ def _check_sweep(overrides: Sequence[str], folder: Path) -> None:
             "hydra/launcher=slurm: there is no srun here, so this is no Slurm cluster; "
             "hydra/launcher=slurm_local tries the same on this machine"
         )
+    from pipeline.runs.sweeps import told_together  # late, so that a wrong key is answered at once
+
+    with told_together(folder / os.environ[DRIVER]):
+        _hydra_main()
 
 
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
@@ -110,9 +117,10 @@ def _hydra_main(raw: DictConfig) -> None:
     searched = [line for line in given.hydra if line.startswith(f"{SEARCH_PATH}=")]
     # A user's own strategy lies in the current folder, or next to the user's own configs.
     sys.path[:0] = [str(p) for p in (Path.cwd(), *folders(searched)) if str(p) not in sys.path]
-    parallel = multirun and not str(job.launcher.get("_target_", "")).endswith("BasicLauncher")
+    config = compose.typed(raw)
+    notes = Path(config.output_dir) / MULTIRUN / os.environ.get(DRIVER, "") if multirun else None
     try:
-        run_stage(compose.typed(raw), (*searched, *given.task), shared_terminal=parallel)
+        run_stage(config, (*searched, *given.task), notes)
     except UserError as error:
         if multirun and not isinstance(error, Interrupted):
             # Hydra shows the first failure of a sweep only; each job reports its own.
@@ -121,16 +129,16 @@ def _hydra_main(raw: DictConfig) -> None:
         _fail(error)
 
 
-def run_stage(config: Config, overrides: tuple[str, ...], *, shared_terminal: bool = False) -> None:
+def run_stage(config: Config, overrides: tuple[str, ...], notes: Path | None = None) -> None:
     """Do what ``stage=`` asks for with the plan that ``overrides`` make.
 
-    shared_terminal : other jobs write to the same terminal at the same time.
+    notes : where a job of a multirun tells the driver what its run came to.
     """
     # Imported here so that --help and a wrong key answer at once.
     from pipeline.runs.plan import make_plan
 
     stage = import_module(f"pipeline.stages.{config.stage}")
-    stage.main(make_plan(config, overrides, shared_terminal=shared_terminal))
+    stage.main(make_plan(config, overrides, notes))
 
 
 def help_text(overrides: Sequence[str] = ()) -> str:

@@ -47,22 +47,22 @@ class Summary:
 
 def run_plan(plan: Plan) -> Summary:
     """Compute what the store lacks of a plan's runs; raises `GridError` if runs failed."""
-    started = time.perf_counter()
     store = plan.store
     missing, found = _missing(plan)
     if not missing:
-        return Summary(plan.n_runs, 0, found, time.perf_counter() - started)
+        return Summary(plan.n_runs, 0, found, 0.0)
     store.check_writable()
     store.sweep()
     if found:
         log.info("%d of %d runs are in %s already", found, plan.n_runs, store.root)
     compile_kernels()
+    started = time.perf_counter()
     kind = plan.kind
     datasets = {task.dataset: task.configs[0].dataset for task in missing}
     materials = {name: kind.material(plan.library, one) for name, one in datasets.items()}
     sizes = {name: kind.size(material) for name, material in materials.items()}
     one = kind.shows_rounds and not plan.is_grid
-    table = RoundTable(named=plan.shared_terminal) if one else None
+    table = RoundTable(quiet=plan.notes is not None) if one else None
     progress = Progress(plan.n_runs, found, materials, table)
     driver = _Driver(store, progress, sizes, plan.n_runs, kind)
     missing.sort(key=lambda task: -driver.cost(task.configs[0]))

@@ -36,7 +36,7 @@ class Plan:
     seeds: tuple[int, ...]
     store: RunStore
     library: Library = field(default_factory=Library)
-    shared_terminal: bool = False  # other commands write to the same terminal at the same time
+    notes: Path | None = None  # of a job of a multirun: where it leaves what its run came to
 
     @property
     def is_grid(self) -> bool:
@@ -99,9 +99,7 @@ class Plan:
                 yield task.run_id(config), config
 
 
-def make_plan(
-    config: Config, overrides: Sequence[str] = (), *, shared_terminal: bool = False
-) -> Plan:
+def make_plan(config: Config, overrides: Sequence[str] = (), notes: Path | None = None) -> Plan:
     """The plan of a command whose ``overrides`` compose to ``config``."""
     experiment = config.experiment
     named = kind_named(experiment.kind)
@@ -119,7 +117,7 @@ def make_plan(
     for one in configs:
         kind.check(one)
     seeds, store = experiment.seeds or (config.seed,), RunStore(_folder(config), kind.folder)
-    return Plan(config, tuple(overrides), kind, configs, seeds, store, Library(), shared_terminal)
+    return Plan(config, tuple(overrides), kind, configs, seeds, store, Library(), notes)
 
 
 def _check_axes(config: Config, kind: Kind) -> None:

@@ -22,27 +22,25 @@ LOG_EVERY = 10.0  # seconds between lines where there is no terminal
 class RoundTable:
     """The rounds of a single run as a table on standard output, line by line.
 
-    named : whether each line begins with the run's name, because other runs write to the same
-    terminal.
+    quiet : print nothing, because the run is one of many.
     """
 
     COLUMNS = ("round", "mse_train", "mse_test", "mce_train", "mce_test", "gap", "weight")
 
-    def __init__(self, *, named: bool = False) -> None:
-        self.named, self.shown = named, 0
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.quiet, self.shown = quiet, 0
 
     def __call__(self, row: Row) -> None:
         """Print a round; before the first, the names of the columns."""
-        name = f"{row['dataset']}/{row['strategy']}/seed={row['seed']}"
-        front = f"{name:<28}" if self.named else ""
-        if self.shown == 0:
-            if not self.named:
-                tqdm.write(f"{row['dataset']} / {row['strategy']} / seed {row['seed']}")
-            tqdm.write(front + "".join(f"{name:>12}" for name in self.COLUMNS))
         self.shown += 1
+        if self.quiet:
+            return
+        if self.shown == 1:
+            tqdm.write(f"{row['dataset']} / {row['strategy']} / seed {row['seed']}")
+            tqdm.write("".join(f"{name:>12}" for name in self.COLUMNS))
         values = [float(row[name]) for name in self.COLUMNS[1:]]
         cells = [f"{'' if v != v else format(v, '.6g'):>12}" for v in values]
-        tqdm.write(f"{front}{int(row['round']):>12}" + "".join(cells))
+        tqdm.write(f"{int(row['round']):>12}" + "".join(cells))
 
     def show(self, rounds: pd.DataFrame) -> None:
         """Print all rounds of a run that was not computed in this process."""
@@ -69,7 +67,7 @@ class Progress:
     def begin(self, cost: float) -> None:
         """Start to count: tasks of that cost in all are ahead."""
         if self.table is not None:
-            if not self.table.named:
+            if not self.table.quiet:
                 log.info("preparing the split and the initial predictor ...")
             return
         bar = "|{bar:12}| " if self.live else ""

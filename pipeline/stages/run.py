@@ -5,6 +5,7 @@ import logging
 from pipeline.runs.grid import Summary, run_plan
 from pipeline.runs.plan import Plan
 from pipeline.runs.progress import RoundTable
+from pipeline.runs.sweeps import leave_note
 
 log = logging.getLogger("pipeline")
 
@@ -27,10 +28,12 @@ def main(plan: Plan) -> None:
 def _tell_run(summary: Summary, plan: Plan) -> None:
     """Of rounds what was not shown while they were computed; of others the table, transposed."""
     ((run_id, _, stored),) = plan.stored()
-    said = "stored in"
+    said = "stored in" if summary.computed else "already computed:"
     if not plan.kind.shows_rounds:
         print(stored.rounds.dropna(axis=1, how="all").T.to_string(header=False))
+    elif plan.notes is not None:
+        leave_note(plan.notes, plan.overrides, stored.rounds)
+        said = f"{run_id}: {said}"
     elif not summary.computed:
-        RoundTable(named=plan.shared_terminal).show(stored.rounds)
-        said = "already computed:"
+        RoundTable().show(stored.rounds)
     print(f"{said} {plan.store.runs / run_id.folder}")

@@ -131,10 +131,19 @@ def test_experiments_are_set_side_by_side(home, command):
 
 
 @pytest.mark.exhaustive
-def test_lines_of_parallel_jobs_carry_their_runs_name(home):
-    sweep = ["-m", "hydra/launcher=cores", "seed=3,4"]
+@pytest.mark.parametrize("launcher", ["cores", "basic"])
+def test_multirun_prints_a_line_per_job_and_ends_with_a_table_of_means(home, launcher):
+    sweep = ["-m", f"hydra/launcher={launcher}", "seed=3,4", "boosting.eta=0.5,0.2"]
     done = process(home, sys.executable, "-m", "pipeline", *QUICK, *sweep)
     assert done.returncode == 0, done.stderr
-    lines = [line for line in done.stdout.splitlines() if "stored in" not in line]
-    assert len(lines) == 2 * 8
-    assert all(line.startswith(("german/unit/seed=3 ", "german/unit/seed=4 ")) for line in lines)
+    *jobs, _, _, first, second = done.stdout.splitlines()
+    assert sorted({line.partition(":")[0] for line in jobs}) == [
+        "german/unit/seed=3", "german/unit/seed=4",
+    ]  # fmt: skip
+    runs = pipeline.load_runs(home / "outputs" / "*")
+    last = runs[(runs["round"] == runs["round"].max()) & runs["seed"].isin([3, 4])]
+    means = last.groupby("boosting.eta")["mse_train"].mean()
+    for line, (eta, mean) in zip((first, second), means.items(), strict=True):
+        assert line.split()[0] == str(eta)
+        assert float(line.split()[1]) == pytest.approx(mean, rel=1e-3)
+    assert not list((home / "outputs" / ".multirun").glob("*/"))  # notes are gone
