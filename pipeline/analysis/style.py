@@ -48,13 +48,15 @@ LOOKS: Mapping[str, Look] = {
     "adaptive": Look("Adaptive", GREEN, "x", "-"),
 }
 STRATEGIES = NAMED  # the paper's, in its order
-# Colour, marker and line of all others, over and over.
+# Colour, marker and line of all others, over and over; the paper's colours where they are free.
 CYCLE = (
+    (BLUE, "o", "-"),
     (RED, "D", "-."),
-    (PURPLE, "^", "-"),
-    (SKY, "v", "--"),
+    (GREEN, "^", "-"),
+    (PURPLE, "v", "--"),
     ("#555555", "P", "-"),
-    (YELLOW, "h", "-."),
+    (ORANGE, "s", "--"),
+    (SKY, "h", "-."),
 )
 
 
@@ -66,7 +68,8 @@ def papers_first(strategies: Iterable[str]) -> list[str]:
 
 def looks(strategies: Sequence[str]) -> dict[str, Look]:
     """How each of some strategies is drawn: the paper's always alike, others from a cycle."""
-    others = itertools.cycle(CYCLE)
+    taken = {LOOKS[s].color for s in strategies if s in LOOKS}
+    others = itertools.cycle(look for look in CYCLE if look[0] not in taken)
     return {s: LOOKS[s] if s in LOOKS else Look(titled(s), *next(others)) for s in strategies}
 
 

@@ -86,6 +86,7 @@ def _missing(plan: Plan) -> tuple[list[Task], int]:
             run_id = task.run_id(config)
             if _stored(plan.store, run_id):
                 found += 1
+                plan.store.adopt(run_id)
                 task.forget(config)  # its driver may have been killed before it did so
                 continue
             absent.append(config)

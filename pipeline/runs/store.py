@@ -101,16 +101,18 @@ class RunStore:
         target = self.runs / run.folder
         csv = rounds.to_csv(index=False).encode()
         sealed = _seal({"key": run.key, **record, "rounds_sha256": _sha256(csv)})
-        with clear_errors(self.root):
-            scratch = self._scratch()
-            try:
-                (scratch / "rounds.csv").write_bytes(csv)
-                (scratch / "run.json").write_text(json.dumps(sealed, indent=2, sort_keys=True))
-                target.parent.mkdir(parents=True, exist_ok=True)
-                self._install(scratch, target, run)
-            finally:
-                shutil.rmtree(scratch, ignore_errors=True)
+        with self._placing(run, target) as scratch:
+            (scratch / "rounds.csv").write_bytes(csv)
+            (scratch / "run.json").write_text(json.dumps(sealed, indent=2, sort_keys=True))
         return target
+
+    def adopt(self, run: RunId) -> None:
+        """Copy a stored run of a neighbour, so that the experiment's folder is whole by itself."""
+        target = self.runs / run.folder
+        found = self._find(target)
+        if found is not None and found != target:
+            with self._placing(run, target) as scratch:
+                shutil.copytree(found, scratch, dirs_exist_ok=True)
 
     def why_missing(self, run: RunId) -> str | None:
         """Which keys tell ``run`` from a stored one of the same name; None if there is none."""
@@ -183,6 +185,18 @@ class RunStore:
         folder = self.runs / files.scratch_name()  # which may be on another disk than the root
         folder.mkdir(parents=True)
         return folder
+
+    @contextmanager
+    def _placing(self, run: RunId, target: Path) -> Iterator[Path]:
+        """A folder to fill, which then takes its place whole or not at all."""
+        with clear_errors(self.root):
+            scratch = self._scratch()
+            try:
+                yield scratch
+                target.parent.mkdir(parents=True, exist_ok=True)
+                self._install(scratch, target, run)
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
 
     def _install(self, scratch: Path, target: Path, run: RunId) -> None:
         for _ in range(2):

@@ -12,6 +12,8 @@ log = logging.getLogger("pipeline")
 
 def main(plan: Plan) -> None:
     """Compute what is missing and say where it is."""
+    if plan.notes is not None:
+        log.info("%s ...", ", ".join(map(str, plan.run_ids())))
     summary = run_plan(plan)
     where = plan.store.root
     if not plan.is_grid:

@@ -286,7 +286,7 @@ def test_task_that_kills_its_worker_fails_alone(serial, tmp_path, monkeypatch):
     [
         ((), False, "import"),
         pytest.param((), False, "preparing the split", marks=pytest.mark.exhaustive),
-        (("-m", "boosting.eta=0.3,0.4"), False, "preparing the split"),
+        (("-m", "boosting.eta=0.3,0.4"), False, "german/unit/seed=0 ..."),
         ((), True, "compiling the exact engine"),
     ],
 )

@@ -67,6 +67,20 @@ def test_any_number_survives_the_file(tmp_path_factory, values):
     np.testing.assert_array_equal(store.load(run).rounds["x"].to_numpy(float), values)
 
 
+def test_run_of_another_experiment_is_found_and_copied_whole(store, tmp_path):
+    other = RunStore(tmp_path / "other")
+    folder = other.save(run_id(), rounds(), {"cpu": "x"})
+    assert store.has(run_id())
+    assert list(store.stored()) == []  # its own folder has none yet
+    store.adopt(run_id())
+    ((copied, stored),) = store.stored()
+    assert copied == store.runs / run_id().folder
+    assert stored.record["cpu"] == "x"
+    assert (copied / "rounds.csv").read_bytes() == (folder / "rounds.csv").read_bytes()
+    store.adopt(run_id())  # nothing more to do
+    assert not list(store.runs.glob(".*"))
+
+
 def test_absent_run_is_none(store):
     assert store.load(run_id()) is None
     assert not store.has(run_id())

@@ -34,8 +34,8 @@ def make_part(title: str, note: str, display: MulticalibrationDisplay) -> dict[s
                 "": name,
                 "Rows": f"{r.n}",
                 "Error": f"{r.mce:.4g}",
-                "Floor": f"{r.floor:.4g}",
-                "Without it": f"{r.debiased:.4g}",
+                "Noise floor": f"{r.floor:.4g}",
+                "Debiased": f"{r.debiased:.4g}".replace("-", "−"),
                 "p-value": f"{r.p_value:.2g}",
             }
             for name, r in results.items()
