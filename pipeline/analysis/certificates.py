@@ -18,14 +18,14 @@ from pipeline.boosting.certificate import certified_error
 DELTA = 0.05
 
 
-def certified(evidence: Evidence, dataset: str, width: float, strategy: str = "unit") -> Floats:
-    """The certified error of every round, (n_seeds, T + 1); each split's rows certify all rounds.
+def certified(evidence: Evidence, dataset: str, width: float) -> Floats:
+    """Unit's certified error of every round, (n_seeds, T + 1); a split's rows certify all rounds.
 
     width : M, the largest residual there can be.
     """
     sizes = evidence.sizes
     n = int(sizes.loc[sizes["dataset"] == dataset, "n_test"].iloc[0])
-    mce, mse = (evidence.curves(dataset, strategy, c) for c in ("mce_test", "mse_test"))
+    mce, mse = (evidence.curves(dataset, "unit", c) for c in ("mce_test", "mse_test"))
     return certified_error(mce, mse, n, width, n_predictors=mce.shape[1], delta=DELTA)
 
 

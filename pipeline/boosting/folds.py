@@ -57,7 +57,6 @@ def fold_numbers(
 
 
 def _most_folds(rows: TrainingRows, is_classifier: bool) -> int:
-    """Return the largest possible number of folds."""
     if rows.groups is not None:
         return len(np.unique(rows.groups))
     if is_classifier:
