@@ -17,6 +17,7 @@ from pipeline.analysis.style import Look, looks, papers_first
 from pipeline.boosting.arrays import Flags, Floats, Ints
 
 N_BOOTSTRAP = 2000
+LEVEL = 0.95  # of intervals
 FLOOR, SQUARE = "mce_floor_test", "mce2_debiased_test"  # columns of the test MCE's noise
 NEAR_ONE = 0.985  # from here on two digits say too little of an R²
 ROUNDING = 1e-12  # relative rises of a loss below this are rounding
@@ -158,16 +159,14 @@ def corrected_error(curves: Floats, test_share: float) -> Floats:
     return np.sqrt(curves.var(axis=0, ddof=1) * (1.0 / n + test_share))
 
 
-def mean_interval(
-    values: Floats, test_share: float, level: float = 0.95
-) -> tuple[float, float, float]:
-    """The mean of values (n_seeds,) of overlapping splits, and an interval for its expectation.
+def mean_interval(values: Floats, test_share: float) -> tuple[float, float, float]:
+    """The mean of values (n_seeds,) of overlapping splits, and its expectation's 95 % interval.
 
     By the t statistic with `corrected_error`; of a single value the interval is a point.
     """
     mean, half = float(values.mean()), 0.0
     if len(values) > 1:
-        t = float(stats.t.ppf((1 + level) / 2, len(values) - 1))
+        t = float(stats.t.ppf((1 + LEVEL) / 2, len(values) - 1))
         half = t * float(corrected_error(values[:, None], test_share)[0])
     return mean, mean - half, mean + half
 
@@ -177,17 +176,13 @@ def resamples(n_seeds: int, n: int = N_BOOTSTRAP) -> Ints:
     return np.random.default_rng(0).integers(0, n_seeds, (n, n_seeds))
 
 
-def bootstrap_best_rounds(curves: Floats, n: int = N_BOOTSTRAP) -> Ints:
-    """The best round of each of ``n`` bootstrap samples of the seeds."""
-    best: Ints = curves[resamples(len(curves), n)].mean(axis=1).argmin(axis=1)
-    return best
+def bootstrap_best_rounds(curves: Floats) -> Ints:
+    """The best round of each of `N_BOOTSTRAP` bootstrap samples of the seeds."""
+    return curves[resamples(len(curves))].mean(axis=1).argmin(axis=1)
 
 
-def bootstrap_interval(
-    values: Floats, level: float = 0.95, n: int = N_BOOTSTRAP
-) -> tuple[float, float]:
-    """A percentile interval for the mean of per-seed ``values`` (n_seeds,)."""
+def bootstrap_interval(values: Floats, n: int = N_BOOTSTRAP) -> tuple[float, float]:
+    """A percentile interval of 95 % for the mean of per-seed ``values`` (n_seeds,)."""
     means = values[resamples(len(values), n)].mean(axis=1)
-    tail = (1 - level) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, 1 - (1 - LEVEL) / 2])
     return float(low), float(high)

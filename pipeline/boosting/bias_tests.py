@@ -116,7 +116,6 @@ def mean_test(residual: Floats, weights: Floats, moments: Moments) -> Tested:
 
 
 def _hall(t: float, skew: float) -> float:
-    """Return Hall's statistic from Student's."""
     return t + skew * t**2 / 3 + skew**2 * t**3 / 27 + skew / 6
 
 

@@ -389,7 +389,6 @@ class MulticalibrationBoosting(BaseEstimator):  # type: ignore[misc]
         )
 
     def _initial_scores(self, table: Any, matrix: Floats, initial_prediction: Any) -> Floats:
-        """Return f_0 of rows to predict."""
         if initial_prediction is not None:
             if self.init_ is not None:
                 raise ValueError(

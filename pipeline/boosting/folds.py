@@ -9,35 +9,26 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
 from .arrays import Ints
 from .rows import TrainingRows
 
-Splits = list[tuple[Ints, Ints]]
-
-
-def folds(rows: TrainingRows, cv: Any, is_classifier: bool, seed: int) -> Splits:
-    """Return the splits of a number of folds or of a splitter; none if two folds need more rows.
-
-    A number of folds is drawn at random, with groups kept together if there are any, and classes in
-    equal shares. There are fewer folds if there are fewer rows.
-    """
-    if not isinstance(cv, Integral):
-        splitter = check_cv(cv, rows.labels, classifier=is_classifier)
-        return list(splitter.split(rows.X, rows.labels, rows.groups))
-    n_folds = min(int(cv), _most_folds(rows, is_classifier))
-    if n_folds < 2:
-        return []
-    ungrouped = StratifiedKFold if is_classifier else KFold
-    kind = ungrouped if rows.groups is None else GroupKFold
-    splitter = kind(n_folds, shuffle=True, random_state=seed)
-    return list(splitter.split(rows.X, rows.labels, rows.groups))
-
 
 def fold_numbers(
     rows: TrainingRows, cv: Any, is_classifier: bool, seed: int, name: str
 ) -> Ints | None:
     """Return the fold that each row is held out in, (n,); None if there are too few rows.
 
+    A number of folds is drawn at random, with groups kept together if there are any, and classes in
+    equal shares; there are fewer folds if there are fewer rows.
     name : of the parameter ``cv``, for a splitter that does not hold out every row once.
     """
-    splits = folds(rows, cv, is_classifier, seed)
+    if isinstance(cv, Integral):
+        n_folds = min(int(cv), _most_folds(rows, is_classifier))
+        if n_folds < 2:
+            return None
+        ungrouped = StratifiedKFold if is_classifier else KFold
+        kind = ungrouped if rows.groups is None else GroupKFold
+        splitter = kind(n_folds, shuffle=True, random_state=seed)
+    else:
+        splitter = check_cv(cv, rows.labels, classifier=is_classifier)
+    splits = list(splitter.split(rows.X, rows.labels, rows.groups))
     if not splits:
         return None
     times, fold = np.zeros(len(rows), int), np.zeros(len(rows), int)
@@ -57,7 +48,6 @@ def fold_numbers(
 
 
 def _most_folds(rows: TrainingRows, is_classifier: bool) -> int:
-    """Return the largest possible number of folds."""
     if rows.groups is not None:
         return len(np.unique(rows.groups))
     if is_classifier:

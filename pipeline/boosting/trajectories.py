@@ -191,7 +191,6 @@ class CrossFit:
         return self.starts[k] if constant is None else np.full(len(self.rows), constant)
 
     def _steps(self, k: int) -> Iterator[Step]:
-        """Run Algorithm 1 on the rows of a trajectory."""
         settings, own = self.settings, self._own[k]
         y, weights = self._rows[k].y, self._rows[k].weights
         fitter = settings.engine.bind(self.X[own], weights)

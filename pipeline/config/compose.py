@@ -215,7 +215,6 @@ def _refuse_axes(overrides: Sequence[Override], groups: Sequence[str]) -> None:
 
 
 def _values(override: Override, *, multirun: bool) -> list[str]:
-    """An override for each value of a sweep."""
     line = str(override.input_line)
     if not override.is_sweep_override():
         return [line]

@@ -83,7 +83,6 @@ def fetch(dataset: Dataset, cache: Path = CACHE) -> RawTable:
 
 
 def _with_target(table: pd.DataFrame, target: list[str]) -> pd.DataFrame:
-    """The rows of a canonical table whose target is not missing."""
     cells = table[target]
     there = table[~(cells.isna() | (cells == MISSING_LEVEL)).any(axis=1)]
     if there.empty:

@@ -109,7 +109,6 @@ def _stored(store: RunStore, run_id: RunId, *, told: bool = False) -> bool:
 
 
 def _told(failed: Sequence[tuple[RunId, Failure]], plan: Plan) -> str:
-    """What to tell of the runs that failed."""
     where = plan.store.root / "failures"
     if plan.n_runs == 1:
         ((_, failure),) = failed

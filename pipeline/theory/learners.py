@@ -42,11 +42,6 @@ class Projector:
         """A v."""
         return self.U @ (self.U.T @ v)
 
-    @property
-    def rank(self) -> int:
-        """The dimension of the span."""
-        return self.U.shape[1]
-
     def matrix(self) -> Floats:
         """A itself, (n, n)."""
         return self.U @ self.U.T

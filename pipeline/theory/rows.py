@@ -48,7 +48,7 @@ def leading_directions(X: Floats) -> Floats:
     if Z.shape[1] == 0:
         return np.zeros((len(X), 3))
     A = project(Z)
-    return A.U[:, np.arange(3) % A.rank] * np.sqrt(len(X))  # centred, of norm 1
+    return A.U[:, np.arange(3) % A.U.shape[1]] * np.sqrt(len(X))  # centred, of norm 1
 
 
 def oracle_error(X: Floats, f: Floats, residual: Floats, h: Floats) -> tuple[float, float]:

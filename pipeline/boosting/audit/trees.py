@@ -312,7 +312,6 @@ def _range(columns, position, node, level, members, feature):
 
 @njit(**INNER)
 def _masked_range(column, position, node):
-    """Return the smallest and largest key among the rows of a node."""
     smallest, largest = np.int32(_HIGHEST), np.int32(_LOWEST)
     for i in range(column.shape[0]):
         inside = position[i] == node

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from .base import Engine, Ensemble, Fitter, TreeSettings
 from .exact import ExactEngine
-from .lightgbm import LightgbmEngine, lossless
+from .lightgbm import LOSSLESS, LightgbmEngine
 from .sklearn import SklearnEngine
 from .smooth import BASES, SmoothEngine
 
@@ -12,7 +12,7 @@ ENGINES: dict[str, Callable[[TreeSettings, int], Engine]] = {
     "exact": lambda settings, _: ExactEngine(settings),
     "sklearn": lambda settings, _: SklearnEngine(settings),
     "lightgbm": LightgbmEngine,
-    "lightgbm_lossless": lossless,
+    "lightgbm_lossless": lambda settings, n: LightgbmEngine(settings, n, LOSSLESS),
 }
 
 

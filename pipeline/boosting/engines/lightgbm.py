@@ -32,7 +32,7 @@ class Bins:
     rows: int = 3  # the smallest number of rows in a bin
 
 
-LOSSLESS = Bins(MOST_BINS, 1)
+LOSSLESS = Bins(MOST_BINS, 1)  # a bin for every value of a feature, up to so many
 # Trees start from the logits that they are given. A leaf of rows that are certain and wrong has
 # next to no curvature, and its step would be huge: it needs some.
 LOG_LOSS = {"objective": "binary", "boost_from_average": False, "min_sum_hessian_in_leaf": 1e-3}
@@ -43,7 +43,6 @@ class LightgbmFitter(Fitter, FitsLogLoss):
     """LightGBM bound to training rows."""
 
     engine: LightgbmEngine
-    settings: TreeSettings
     X: Floats
     weights: Floats | None
     binned: Any  # the bins of X
@@ -56,7 +55,7 @@ class LightgbmFitter(Fitter, FitsLogLoss):
         self, parameters: dict[str, Any], data: Any, feature: Floats
     ) -> tuple[TreeEnsemble, Floats]:
         booster = lightgbm_package().Booster(parameters, data)
-        for _ in range(self.settings.n_trees):
+        for _ in range(self.engine.settings.n_trees):
             booster.update()
         ensemble = TreeEnsemble.of_lightgbm(booster.model_to_string())
         return ensemble, ensemble.predict(self.X, feature)
@@ -76,8 +75,9 @@ class LightgbmFitter(Fitter, FitsLogLoss):
         return with_f(feature, label, self.binned, self.engine.binning, **more)
 
     def _parameters(self, seed: int) -> dict[str, Any]:
-        chosen = self.engine.parameters(seed, len(self.X))
-        return chosen | {"learning_rate": self.settings.learning_rate}
+        settings = self.engine.settings
+        chosen = self.engine.binning | growing(settings, seed, len(self.X))
+        return chosen | {"learning_rate": settings.learning_rate}
 
 
 @dataclass(frozen=True)
@@ -103,21 +103,12 @@ class LightgbmEngine(Engine):
             categorical_feature=list(self.categorical),
             free_raw_data=True,
         )
-        return LightgbmFitter(self, self.settings, X, weights, data.construct(), seen)
+        return LightgbmFitter(self, X, weights, data.construct(), seen)
 
     @property
     def binning(self) -> dict[str, Any]:
         """LightGBM's parameters for binning a table."""
         return binning(self.bins, self.n_threads)
-
-    def parameters(self, seed: int, n_rows: int) -> dict[str, Any]:
-        """Return LightGBM's parameters for binning a table and growing trees."""
-        return self.binning | growing(self.settings, seed, n_rows)
-
-
-def lossless(settings: TreeSettings, n_threads: int = 1) -> LightgbmEngine:
-    """Return LightGBM's engine with a bin for every value of a feature, up to `MOST_BINS`."""
-    return LightgbmEngine(settings, n_threads, LOSSLESS)
 
 
 def lightgbm_package() -> Any:

@@ -207,7 +207,6 @@ class SmoothFitter(Fitter, FitsLogLoss, Projects):
         return self.basis(units(Z)), units
 
     def _solve(self, B: Floats, target: Floats, weights: Floats | None) -> tuple[Floats, float]:
-        """Return θ and the constant of the ridge regression of a target (n,)."""
         centred, weights, factor = self._system(B, weights)
         mean = float(weights @ target / weights.sum())
         theta = cho_solve(factor, centred.T @ (weights * (target - mean)))

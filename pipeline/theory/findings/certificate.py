@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from pipeline.analysis.certificates import certified_error
 from pipeline.boosting.audit import Auditor
-from pipeline.boosting.certificate import certified_error
 from pipeline.theory.checks import Check
 from pipeline.theory.trials import Trials
 from pipeline.theory.verdicts import Tried, tries

@@ -177,7 +177,6 @@ def most_blocks(n: int, n_blocks: int) -> int:
 
 
 def _n_blocks(n: int) -> int:
-    """Return about how many blocks a fine column of n rows has."""
     return int(np.clip(n // 64, 32, 512))
 
 
@@ -220,7 +219,6 @@ def _kinds(
 
 
 def _coarse_column(values: Float32s, levels: Float32s) -> Column:
-    """Return a column with a bin for every value."""
     column = Column.plain(np.searchsorted(levels, values).astype(np.uint16), len(levels))
     return replace(column, low=levels)
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from pipeline.analysis.certificates import certified_error
 from pipeline.boosting.audit import Auditor
-from pipeline.boosting.certificate import certified_error
 
 
 def test_formula_on_a_hand_computed_case():
