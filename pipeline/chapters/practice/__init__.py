@@ -278,7 +278,9 @@ def _defaults(found: Found | None) -> dict[str, Any] | None:
     tried = settings.candidates(runs, options)
     best = settings.chosen(tried, options)
     ours = estimator_defaults()
+    own = tried[(tried[options] == pd.Series({n: ours[n] for n in options})).all(axis=1)]
     return {
+        "ours": " and ".join(percent(own[c].iloc[0]) for c in ("mean", "worst") if len(own)),
         "tried": tried[options].assign(
             **{"mean change": tried["mean"].map(percent), "worst cell": tried["worst"].map(percent)}
         ),
