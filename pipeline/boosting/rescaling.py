@@ -7,10 +7,15 @@ they are the fourth argument):
 >>> class Halfway:
 ...     def weight(self, t, y, phi):
 ...         return 1.0 if t else 0.5
+
+For a table in parts, whose rows no process holds together, it needs a ``reduced_weight(t, each)``
+method as well, or instead; see `Reduced`.
 """
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from typing_extensions import override
@@ -44,6 +49,33 @@ class Rescaling(Protocol):
         ...
 
 
+# Maps a function of (y, phi, sample_weight) to its results on the rows of each shard, in order.
+Each = Callable[[Callable[[Floats, Floats, Floats | None], Any]], list[Any]]
+
+
+@runtime_checkable
+class Reduced(Protocol):
+    """A strategy whose weight follows from sums, or the like, over the shards of a table."""
+
+    def reduced_weight(self, t: int, each: Each) -> float:
+        """Return the weight of a round.
+
+        Parameters
+        ----------
+        t : int
+            The round, from 0.
+        each : callable
+            ``each(function)`` returns the list of ``function(y, phi, sample_weight)`` of all
+            shards; the last argument is None without weights. The function travels to the workers.
+
+        Returns
+        -------
+        float
+            The weight w_t.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Unit(Rescaling):
     """The strategy w_t = 1."""
@@ -52,6 +84,10 @@ class Unit(Rescaling):
 
     @override
     def weight(self, t: int, y: Floats, phi: Floats, sample_weight: Floats | None = None) -> float:
+        return 1.0
+
+    def reduced_weight(self, t: int, each: Each) -> float:  # noqa: ARG002
+        """See `Reduced`."""
         return 1.0
 
 
@@ -79,6 +115,10 @@ class Relaxed(Rescaling):
 
     @override
     def weight(self, t: int, y: Floats, phi: Floats, sample_weight: Floats | None = None) -> float:
+        return self.reduced_weight(t)
+
+    def reduced_weight(self, t: int, each: Each | None = None) -> float:  # noqa: ARG002
+        """See `Reduced`."""
         return float(1.0 - (t + self.offset) ** -self.exponent)
 
 
@@ -101,6 +141,17 @@ class Adaptive(Rescaling):
         unit = phi / scale  # keeps the squares away from overflow and underflow
         weighted = unit if sample_weight is None else sample_weight * unit
         return float((y * weighted).sum() / (unit * weighted).sum() / scale)
+
+    def reduced_weight(self, t: int, each: Each) -> float:
+        """See `Reduced`: the weight of a single row that has the sums Σ y φ and Σ φ² of all."""
+        y_phi, phi_phi = (math.fsum(sums) for sums in zip(*each(_products), strict=True))
+        norm = math.sqrt(phi_phi)
+        return self.weight(t, np.array([y_phi / norm if norm else 0.0]), np.array([norm]))
+
+
+def _products(y: Floats, phi: Floats, sample_weight: Floats | None) -> tuple[float, float]:
+    weighted = phi if sample_weight is None else sample_weight * phi
+    return float((y * weighted).sum()), float((phi * weighted).sum())
 
 
 STRATEGIES: tuple[type[Unit] | type[Relaxed] | type[Adaptive], ...] = (Unit, Relaxed, Adaptive)

@@ -18,7 +18,7 @@ from sklearn.model_selection import train_test_split
 
 from pipeline.boosting.arrays import Floats, Ints
 from pipeline.boosting.encoding import Encoding
-from pipeline.boosting.frames import MISSING, Numbers, columns_of, word
+from pipeline.boosting.frames import MISSING, columns_of, levels_of
 from pipeline.config.schema import Dataset
 from pipeline.datasets.canonical import MISSING_LEVEL, is_number
 from pipeline.datasets.sources import RawTable
@@ -167,12 +167,8 @@ def _target(frame: pd.DataFrame, columns: tuple[str, ...], positive: str | None)
 
 def _flags(column: pd.Series[Any], positive: str) -> Floats:
     """1 where a column holds a value, as it is written, and 0 elsewhere."""
-    (found,) = columns_of(column.to_frame())
-    if isinstance(found, Numbers):
-        values, codes = np.unique(found.cells, return_inverse=True)
-        levels = tuple(MISSING if np.isnan(v) else word(v) for v in values)
-    else:
-        levels, codes = found.levels, found.codes
+    found = levels_of(column)
+    levels, codes = found.levels, found.codes
     if {MISSING, MISSING_LEVEL} & {*levels}:
         raise DataError(
             f"dataset.target={column.name}: some rows have no target; dataset.missing_target=drop "

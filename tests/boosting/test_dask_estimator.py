@@ -23,7 +23,13 @@ from pipeline.boosting.distributed.dask import LEADER, ClusterUnfit, OnDask
 from pipeline.boosting.distributed.parts import Unfit
 
 N, CHUNK = 6000, 1000
-QUICK = {"n_trees": 10, "random_state": 3}
+QUICK = {
+    "n_trees": 10,
+    "max_leaf_nodes": None,
+    "max_depth": 3,
+    "learning_rate": 0.1,
+    "random_state": 3,
+}
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +63,9 @@ def test_predictions_that_need_no_correction_are_kept(cluster, arrays):
     import dask.array as da
 
     noise = da.from_array(np.random.default_rng(1).normal(size=N), chunks=CHUNK)
-    model = Regressor(8, **QUICK).fit(arrays[0], noise, da.zeros(N, chunks=CHUNK))
+    model = Regressor(8, **QUICK).fit(
+        arrays[0], noise, initial_prediction=da.zeros(N, chunks=CHUNK)
+    )
     assert model.best_round_ == 0
     assert model.audit_.p_value > 0.01
 
@@ -110,7 +118,8 @@ def test_data_frames_and_parquet_folders_give_the_same_fit(cluster, rows, tmp_pa
 def test_given_predictions_take_the_place_of_the_forest(cluster, arrays, rows):
     X, y = arrays
     f0 = 0.5 * X[:, 0]
-    model = Regressor(3, early_stopping=False, **QUICK).fit(X, y, f0)
+    quick = QUICK | {"feedback": "in_sample", "early_stopping": False}
+    model = Regressor(3, **quick).fit(X, y, initial_prediction=f0)
     assert model.losses_[0] == pytest.approx(np.mean((rows[1] - 0.5 * rows[0][:, 0]) ** 2))
     with pytest.raises(ValueError, match="initial_prediction"):
         model.predict(rows[0])
@@ -269,7 +278,7 @@ def test_tables_that_are_no_dask_collections_are_refused_with_the_way_out(cluste
     with pytest.raises(Unfit, match="must be a column"):
         Regressor().fit(arrays[0], arrays[0])
     with pytest.raises(TypeError, match="initial_prediction"):
-        Regressor().fit(*arrays, rows[1])
+        Regressor().fit(*arrays, initial_prediction=rows[1])
     with pytest.raises(ValueError, match="drop"):
         Regressor().fit(*arrays, drop=["x0"])
 

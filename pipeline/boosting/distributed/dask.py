@@ -388,7 +388,9 @@ def _remove_shards(fit: str | None = None) -> None:
 # --- tables of Dask collections -------------------------------------------------------------------
 
 
-def dask_table(client: Any, X: Any, y: Any, initial_prediction: Any = None) -> Table:
+def dask_table(
+    client: Any, X: Any, y: Any, initial_prediction: Any = None, sample_weight: Any = None
+) -> Table:
     """Dask arrays or data frames as a table, whose parts are `MemoryPart`s that Dask will make.
 
     All collections must have the same chunks.
@@ -396,13 +398,14 @@ def dask_table(client: Any, X: Any, y: Any, initial_prediction: Any = None) -> T
     from dask import delayed
 
     of_X, sizes = chunks_of(X)
-    of_y, _ = chunks_of(y)
-    of_f0 = [None] * len(of_X) if initial_prediction is None else chunks_of(initial_prediction)[0]
-    for name, chunks in (("y", of_y), ("initial_prediction", of_f0)):
-        if len(chunks) != len(of_X):
-            raise Unfit(f"{name}: has {len(chunks)} chunks, X has {len(of_X)}")
+    others = {"y": y, "initial_prediction": initial_prediction, "sample_weight": sample_weight}
+    columns = [of_X]
+    for name, collection in others.items():
+        columns.append([None] * len(of_X) if collection is None else chunks_of(collection)[0])
+        if len(columns[-1]) != len(of_X):
+            raise Unfit(f"{name}: has {len(columns[-1])} chunks, X has {len(of_X)}")
     rows = sizes or client.compute([delayed(len)(chunk) for chunk in of_X], sync=True)
-    kept = [chunk for chunk in zip(of_X, of_y, of_f0, rows, strict=True) if chunk[-1]]
+    kept = [chunk for chunk in zip(*columns, rows, strict=True) if chunk[-1]]
     if not kept:
         raise Unfit("X: has no rows")
     parts = tuple(delayed(MemoryPart)(k, *chunk[:-1]) for k, chunk in enumerate(kept))
