@@ -36,7 +36,7 @@ class Design:
     """All rows of a dataset, before a split; missing numbers are still NaN.
 
     X : (n, d) design matrix;  y : (n,) target in raw units;  feature_names : d names.
-    encoding : how covariates became columns of X.
+    encoding : how covariates became columns of X.  weights : (n,) of the rows, if they have any.
     """
 
     X: Floats
@@ -45,6 +45,7 @@ class Design:
     covariates: tuple[str, ...]
     data_sha256: str
     encoding: Encoding
+    weights: Floats | None = None
 
     def features_of(self, covariate: str) -> Ints:
         """The columns of X that a covariate became: itself, or the indicators of its levels."""
@@ -69,6 +70,7 @@ class Split:
     """A train/test split, imputed and scaled: (n_train, d), (n_test, d), (n_train,), (n_test,).
 
     native : X as it is for trees that know missing cells and categories, where it was asked for.
+    w_train, w_test : the weights of the rows, if they have any.
     """
 
     X_train: Floats
@@ -76,18 +78,23 @@ class Split:
     y_train: Floats
     y_test: Floats
     native: NativeRows | None = None
+    w_train: Floats | None = None
+    w_test: Floats | None = None
 
 
 def preprocess(table: RawTable, dataset: Dataset) -> Design:
     """The design matrix, target and feature names of a raw table."""
     frame = table.frame
-    _require_columns(frame, (*table.target, *dataset.drop), dataset)
+    weight = () if dataset.weight is None else (dataset.weight,)
+    left_out = (*table.target, *dataset.drop, *weight)
+    _require_columns(frame, left_out, dataset)
     y = _target(frame, table.target, dataset.positive)
-    covariates = [c for c in frame.columns if c not in {*table.target, *dataset.drop}]
+    covariates = [c for c in frame.columns if c not in left_out]
     if not covariates:
         raise DataError(f"{dataset.label}: no covariate is left besides the target")
     X, encoding = encode(frame, covariates, dataset)
-    return Design(X, y, encoding.names, tuple(covariates), table.sha256, encoding)
+    weights = _weights(frame[weight[0]]) if weight else None
+    return Design(X, y, encoding.names, tuple(covariates), table.sha256, encoding, weights)
 
 
 def encode(
@@ -134,7 +141,8 @@ def split_at(
     if dataset.target_scaling == "standardise":
         centre, scale = y_train.mean(), y_train.std() or 1.0
         y_train, y_test = (y_train - centre) / scale, (y_test - centre) / scale
-    return Split(X_train, X_test, y_train, y_test, compact)
+    weights = (None, None) if (w := design.weights) is None else (w[train], w[test])
+    return Split(X_train, X_test, y_train, y_test, compact, *weights)
 
 
 def split_rows(n: int, dataset: Dataset, seed: int) -> tuple[Ints, Ints]:
@@ -183,6 +191,15 @@ def _flags(column: pd.Series[Any], positive: str) -> Floats:
     return (codes == levels.index(positive)).astype(np.float64)
 
 
+def _weights(column: pd.Series[Any]) -> Floats:
+    weights = column.to_numpy(np.float64) if is_number(column) else np.full(1, np.nan)
+    if not (np.isfinite(weights).all() and weights.min() >= 0 and weights.max() > 0):
+        raise DataError(
+            f"dataset.weight={column.name}: must hold numbers from 0, not all of them 0"
+        )
+    return weights
+
+
 def _check_scale(y: Floats, name: str) -> None:
     """Squares of the target must neither overflow nor vanish."""
     with np.errstate(over="ignore", under="ignore"):
@@ -229,4 +246,5 @@ def _require_columns(frame: pd.DataFrame, names: tuple[str, ...], dataset: Datas
             n = len(frame.columns)
             have = ", ".join(map(str, frame.columns[:12])) + (f", … ({n} in all)" if n > 12 else "")
             key = "dataset.drop" if name in dataset.drop else "dataset.target"
+            key = "dataset.weight" if name == dataset.weight else key
             raise DataError(f"{key}={name}: {dataset.label} has no such column; it has {have}")

@@ -45,6 +45,6 @@ def is_native(config: Config) -> bool:
 def bound(config: Config, data: Split) -> Bound:
     """The engine, bound to the training rows of a split."""
     if data.native is None:
-        return Bound(engine_of(config).bind(data.X_train), data.X_test)
+        return Bound(engine_of(config).bind(data.X_train, data.w_train), data.X_test)
     engine = engine_of(config, data.native.categorical)
-    return Bound(engine.bind(data.native.train), data.native.test)
+    return Bound(engine.bind(data.native.train, data.w_train), data.native.test)

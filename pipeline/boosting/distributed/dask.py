@@ -8,7 +8,8 @@ and makes the lost shards again on workers that a nanny or an operator has start
 cluster does one fit at a time: two would wait for each other's trainings and take too much memory.
 
 Functions and their arguments travel as bytes: Dask's scheduler unpickles what it passes on, and may
-lack this package or hold another version of it.
+lack this package or hold another version of it. A task that waits on each worker (`_hold`) tells
+Dask that the worker is in use: an adaptive cluster would end one that looks idle, with its shard.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ class OnDask:
             ) from None
         self._fit, self._code, self._remote = uuid.uuid4().hex, code, remote(code)
         self._where: dict[int, str] = {}  # the address of each shard's worker
+        self._held: dict[int, Any] = {}  # the tasks that hold these workers
 
     @contextmanager
     def open(self) -> Iterator[OnDask]:
@@ -97,6 +99,7 @@ class OnDask:
             self.client.run(_remove_shards, on_error="ignore")  # those of drivers that were killed
             yield self
         finally:
+            self._held.clear()
             with contextlib.suppress(Exception):  # whatever the state of the cluster
                 self.client.run(_remove_shards, self._fit, on_error="ignore")
             with contextlib.suppress(Exception):
@@ -157,6 +160,7 @@ class OnDask:
             self._finish(
                 {shard: self._submit(shard, _create, replace(settings, n_threads=n_threads))}
             )
+            self._held[shard] = self._submit(shard, _hold)
         except BaseException:
             self._where.pop(shard, None)
             raise
@@ -203,21 +207,29 @@ class OnDask:
         address = self._where.get(shard)
         if address not in self._workers():
             raise ShardsLost(f"the worker of shard {shard} is gone")
+        action = arguments[0] if function is _call else function
+        name = getattr(action, "__name__", "call").strip("_")  # what the dashboard shows
         return self._task(
-            _returning_errors, function, (self._fit, shard), *arguments, workers=[address]
-        )
+            _returning_errors, function, (self._fit, shard), *arguments, workers=[address],
+            key=f"mcgb-{name}-{uuid.uuid4().hex}",
+        )  # fmt: skip
 
     def _task(self, function: Callable[..., Any], *arguments: Any, **where: Any) -> Any:
         """A call as a task. Its last arguments may be chunks of Dask collections (`dask_table`)."""
+        from cloudpickle import dumps  # Dask's: functions of a notebook travel as well
+
         plain = [a for a in arguments if not hasattr(a, "__dask_graph__")]
+        key = where.pop("key", None)
         # The worker of a chunk is only preferred: a chunk keeps its name, and with it the first
         # worker that was named for it, which may be gone when the chunk is needed again.
         chunks = [
             self.client.compute(chunk, **where, allow_other_workers=bool(where))
             for chunk in arguments[len(plain) :]
         ]
-        packed = pickle.dumps((function, plain))
-        return self.client.submit(self._remote, packed, *chunks, **where, pure=False, retries=0)
+        packed = dumps((function, plain))
+        return self.client.submit(
+            self._remote, packed, *chunks, **where, key=key, pure=False, retries=0
+        )
 
     def _finish(self, futures: Mapping[int, Any], together: bool = False) -> dict[int, Any]:
         """The results of calls on shards, once each call has ended or has lost its worker.
@@ -361,6 +373,15 @@ def _create(key: tuple[str, int], settings: ShardSettings) -> None:
 
     folder = Path(get_worker().local_directory) / f"mcgb-{uuid.uuid4().hex[:12]}"
     SHARDS[key] = Shard(settings, folder)
+
+
+def _hold(key: tuple[str, int]) -> None:
+    """Wait, without a thread of the worker's own, as long as the worker has a shard."""
+    from distributed import secede
+
+    secede()
+    while key in SHARDS:
+        time.sleep(1.0)
 
 
 def _call(key: tuple[str, int], action: Callable[..., T], *arguments: Any) -> T:

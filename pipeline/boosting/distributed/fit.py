@@ -359,6 +359,11 @@ class DistributedFit:
         """The number of rows that are fitted."""
         return sum(state.n for states in self._states.values() for state in states)
 
+    @property
+    def mass(self) -> float:
+        """The sum of their weights."""
+        return self.n_rows * self._scale
+
     def _mean(self, name: str, k: int | None = None) -> float:
         """The mean over a trajectory's rows of what shards sum up; None: over trajectories, too."""
         if k is None:

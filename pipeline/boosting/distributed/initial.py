@@ -23,16 +23,20 @@ FOREST = TreeSettings(100, 5, subsample=0.632)  # the paper's, as far as LightGB
 def fitted_forest(
     rows: TableRows, settings: TreeSettings, bins: Bins, seed: int, categorical: tuple[int, ...]
 ) -> str:
-    """The text of LightGBM's forest over (0, x), fitted to rows with their weights.
+    """The text of LightGBM's forest over (0, x), fitted to rows.
 
     It is fitted to the driver's sample: over shards, the rows that a tree draws would depend on how
-    the table is divided. Of outcomes 0 and 1, the mean of its trees is a probability.
+    the table is divided. Of outcomes 0 and 1, the mean of its trees is a probability. Rows with
+    weights are drawn in proportion to them: LightGBM's forests fail on some tables with weights.
     """
     lightgbm = lightgbm_package()
+    if rows.weights is not None:
+        shares = rows.weights / rows.weights.sum()
+        rows = rows.take(np.random.default_rng(seed).choice(len(rows), len(rows), p=shares))
     parameters = binning(bins, 1) | growing(settings, seed) | {"boosting": "rf"}
     data = lightgbm.Dataset(
-        np.column_stack([np.zeros(len(rows)), rows.X]), rows.y, weight=rows.weights,
-        params=parameters, categorical_feature=[j + 1 for j in categorical],
+        np.column_stack([np.zeros(len(rows)), rows.X]), rows.y, params=parameters,
+        categorical_feature=[j + 1 for j in categorical],
     )  # fmt: skip
     return lightgbm.train(parameters, data, settings.n_trees).model_to_string()
 

@@ -60,6 +60,7 @@ class Kind(ABC):
     alternatives : names of kinds that take its place for configs to which one `applies`.
     shows_rounds : whether a single run is shown round by round.
     keeps_initial : whether f_0 is stored apart, for other runs of the same task.
+    keeps_checkpoints : whether these stay when a run is stored, so that a longer one continues it.
     in_driver : whether its runs are computed in the driver's process, because each of them uses
     workers by itself.
     """
@@ -74,6 +75,7 @@ class Kind(ABC):
     shows_rounds: ClassVar[bool] = True
     keeps_initial: ClassVar[bool] = False
     in_driver: ClassVar[bool] = False
+    keeps_checkpoints: ClassVar[bool] = False
 
     def applies(self, config: Config) -> bool:  # noqa: ARG002
         """Whether it takes the place of a kind of which it is an alternative."""
@@ -93,6 +95,10 @@ class Kind(ABC):
     @abstractmethod
     def ground_key(self, config: Config) -> str:
         """What runs of one dataset and seed must have in common to share their ground."""
+
+    def checkpoint_key(self, config: Config, data_sha256: str) -> Key:
+        """What runs must have in common to continue each other's checkpoints."""
+        return self.key(config, data_sha256)
 
     def digest(self, library: Library, dataset: Dataset) -> str:
         """A hash of a dataset's content."""
