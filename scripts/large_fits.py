@@ -7,7 +7,6 @@
                                           bias is of the logits
     python -m scripts.large_fits growth   seconds a round and memory over 10^5 to 10^7 rows, with a
                                           figure: exact, LightGBM in memory, in parts, on Dask
-    python -m scripts.large_fits kills    workers and drivers killed at random moments
     python -m scripts.large_fits theirs   LightGBM's own Dask estimator under the same limit
 
 Tables are made by scripts/large_tables.py in a folder (--tables), which may be removed afterwards.
@@ -18,9 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import resource
-import signal
 import subprocess
 import sys
 import tempfile
@@ -63,7 +60,6 @@ SETTINGS = FitSettings(
 CLASSES = replace(SETTINGS, loss=LogLoss(), trees=replace(TREES, n_trees=50))
 GROWTH = {10**5: 3, 10**6: 3, 10**7: 2}  # rows, and rounds to measure
 GROWTH_COLUMNS = 20
-KILLS_OF_ONE_FIT = 3
 EXACT_UP_TO = 10**6  # rows; beyond them a round takes many minutes
 
 
@@ -155,9 +151,10 @@ def memory(tables: Path, classes: bool = False) -> None:
         limited(table, replace(settings, feedback="honest"))
         print("one trajectory, fitted to all rows", flush=True)
     on_dask = limited(table, settings)
-    print("the same shards in one process, two threads:", flush=True)
-    with InThisProcess(2) as holder:
-        _tell_difference(on_dask, timed(table, holder, settings))
+    if not classes:
+        print("the same shards in one process, two threads:", flush=True)
+        with InThisProcess(2) as holder:
+            _tell_difference(on_dask, timed(table, holder, settings))
     print("LightGBM in memory, two threads, with boundaries of its own sample:", flush=True)
     _tell_difference(on_dask, in_memory(on_dask))
 
@@ -433,85 +430,13 @@ def draw_growth(frame: pd.DataFrame, path: Path) -> None:
     print(f"figure: {path}")
 
 
-# --- kills ----------------------------------------------------------------------------------------
-
-
-def kills(tables: Path, n_workers: int, n_drivers: int) -> None:
-    """Fits whose workers or drivers are killed at random moments, against an undisturbed one."""
-    folder = planted(tables, 10**6, GROWTH_COLUMNS)
-    rng = random.Random(0)
-    with tempfile.TemporaryDirectory() as scratch, cluster() as client:
-        place = Path(scratch)
-        address = client.scheduler.address
-
-        def driver(out: Path) -> subprocess.Popen[str]:
-            return subprocess.Popen(
-                [
-                    sys.executable, "-m", "pipeline", "dataset=parquet", f"dataset.path={folder}",
-                    "dataset.target=y", "dataset.drop=[truth]", "dataset.prediction=f0",
-                    "dataset.name=planted", "engine=lightgbm", "boosting.rounds=8",
-                    f"grid.scheduler='{address}'", f"output_dir={out}",
-                ],
-                cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            )  # fmt: skip
-
-        def rounds_of(out: Path) -> bytes:
-            (file,) = out.glob("own/runs/*/*/*/rounds.csv")
-            return file.read_bytes()
-
-        started = time.monotonic()
-        process = driver(place / "undisturbed")
-        output, _ = process.communicate()
-        assert process.returncode == 0, output
-        usual = time.monotonic() - started
-        expected = rounds_of(place / "undisturbed")
-        print(f"undisturbed: {usual:.0f} s", flush=True)
-        done = same = fits = 0
-        while done < n_workers:
-            out = place / f"workers-{fits}"
-            fits += 1
-            process = driver(out)
-            hit = 0
-            while process.poll() is None:
-                time.sleep(rng.uniform(0.3, 0.6) * usual)
-                if process.poll() is None and done < n_workers and hit < KILLS_OF_ONE_FIT:
-                    workers = client.run(os.getpid, on_error="ignore")
-                    if len(workers) == 2:  # both are there again
-                        os.kill(rng.choice(list(workers.values())), signal.SIGKILL)
-                        hit += 1
-                        done += 1
-            output, _ = process.communicate()
-            equal = process.returncode == 0 and rounds_of(out) == expected
-            same += equal
-            print(f"fit with {hit} workers killed: {'the same' if equal else output}", flush=True)
-        print(f"{done} workers killed in {fits} fits, of which {same} had the same result")
-        out, done = place / "drivers", 0
-        while done < n_drivers:
-            process = driver(out)
-            time.sleep(rng.uniform(0.3, 0.8) * usual)
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
-                done += 1
-            process.communicate()
-            kept = len(list(out.glob("own/checkpoints/*/*/*/round-*.json")))
-            print(f"driver killed with {max(0, kept - 1)} rounds kept", flush=True)
-            if list(out.glob("own/runs/*/*/*/rounds.csv")):
-                out = place / f"drivers-{done}"
-        process = driver(out)
-        output, _ = process.communicate()
-        equal = process.returncode == 0 and rounds_of(out) == expected
-        print(f"{done} drivers killed; then {'the same result' if equal else output}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["memory", "classes", "growth", "kills", "theirs", "one"])
+    parser.add_argument("what", choices=["memory", "classes", "growth", "theirs", "one"])
     parser.add_argument("--tables", type=Path, default=Path(tempfile.gettempdir()) / "mcboost")
     parser.add_argument("--figure", type=Path, default=Path("outputs/bench/large.png"))
-    parser.add_argument("--workers", type=int, default=8, help="to be killed (default: 8)")
-    parser.add_argument("--drivers", type=int, default=4, help="to be killed (default: 4)")
     parser.add_argument("--way", choices=list(WAYS), help=argparse.SUPPRESS)
     parser.add_argument("--rows", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -520,7 +445,6 @@ def main() -> None:
         "memory": lambda: memory(options.tables),
         "classes": lambda: memory(options.tables, classes=True),
         "growth": lambda: growth(options.tables, options.figure),
-        "kills": lambda: kills(options.tables, options.workers, options.drivers),
         "theirs": lambda: theirs(options.tables),
         "one": lambda: one(options.tables, options.way, options.rows),
     }
