@@ -9,7 +9,7 @@ from scipy.special import expit
 from typing_extensions import override
 
 from .arrays import Floats
-from .rescaling import Each, Rescaling
+from .rescaling import Each, Reduced, Rescaling
 
 LARGEST_LOGIT = np.log(1e6)  # initial probabilities are kept within one in a million of 0 and 1
 
@@ -42,7 +42,7 @@ def mean_log_loss(y: Floats, f: Floats, sample_weight: Floats | None = None) -> 
 
 
 @dataclass(frozen=True)
-class LogLossAdaptive(Rescaling):
+class LogLossAdaptive(Rescaling, Reduced):
     """w_t minimises the log-loss of w φ_t; the counterpart of `Adaptive` for classification.
 
     Where the signs of φ_t separate the classes there is no minimum: a larger weight is always
@@ -54,9 +54,8 @@ class LogLossAdaptive(Rescaling):
     def weight(self, t: int, y: Floats, phi: Floats, sample_weight: Floats | None = None) -> float:
         return self.reduced_weight(t, lambda function: [function(y, phi, sample_weight)])
 
-    def reduced_weight(self, t: int, each: Each) -> float:  # noqa: ARG002
-        """See `rescaling.Reduced`."""
-
+    @override
+    def reduced_weight(self, t: int, each: Each) -> float:
         def means(w: float) -> tuple[float, float, float]:
             found = zip(*each(partial(_sums, w)), strict=True)
             mass, *sums = (math.fsum(column) for column in found)

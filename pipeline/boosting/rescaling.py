@@ -55,29 +55,19 @@ Each = Callable[[Callable[[Floats, Floats, Floats | None], Any]], list[Any]]
 
 @runtime_checkable
 class Reduced(Protocol):
-    """A strategy whose weight follows from sums, or the like, over the shards of a table."""
+    """A strategy whose weight follows from sums, or the like, over the shards of a table.
+
+    ``each(function)`` returns the list of ``function(y, phi, sample_weight)`` of all shards; the
+    last argument is None without weights. The function travels to the workers.
+    """
 
     def reduced_weight(self, t: int, each: Each) -> float:
-        """Return the weight of a round.
-
-        Parameters
-        ----------
-        t : int
-            The round, from 0.
-        each : callable
-            ``each(function)`` returns the list of ``function(y, phi, sample_weight)`` of all
-            shards; the last argument is None without weights. The function travels to the workers.
-
-        Returns
-        -------
-        float
-            The weight w_t.
-        """
+        """Return the weight w_t of a round."""
         ...
 
 
 @dataclass(frozen=True)
-class Unit(Rescaling):
+class Unit(Rescaling, Reduced):
     """The strategy w_t = 1."""
 
     name = "unit"
@@ -86,13 +76,13 @@ class Unit(Rescaling):
     def weight(self, t: int, y: Floats, phi: Floats, sample_weight: Floats | None = None) -> float:
         return 1.0
 
-    def reduced_weight(self, t: int, each: Each) -> float:  # noqa: ARG002
-        """See `Reduced`."""
+    @override
+    def reduced_weight(self, t: int, each: Each) -> float:
         return 1.0
 
 
 @dataclass(frozen=True)
-class Relaxed(Rescaling):
+class Relaxed(Rescaling, Reduced):
     """The strategy w_t = 1 − (t + offset)^(−exponent); the paper takes 1 − (t + 2)⁻³ with t from 0.
 
     Parameters
@@ -115,15 +105,15 @@ class Relaxed(Rescaling):
 
     @override
     def weight(self, t: int, y: Floats, phi: Floats, sample_weight: Floats | None = None) -> float:
-        return self.reduced_weight(t)
-
-    def reduced_weight(self, t: int, each: Each | None = None) -> float:  # noqa: ARG002
-        """See `Reduced`."""
         return float(1.0 - (t + self.offset) ** -self.exponent)
+
+    @override
+    def reduced_weight(self, t: int, each: Each) -> float:
+        return self.weight(t, np.empty(0), np.empty(0))
 
 
 @dataclass(frozen=True)
-class Adaptive(Rescaling):
+class Adaptive(Rescaling, Reduced):
     """The strategy w_t = yᵀφ_t / ‖φ_t‖², the minimiser of ‖y − w φ_t‖.
 
     Where φ_t = 0 every w is a minimiser and gives the same f_{t+1} = 0; w_t is then 1. (The paper
@@ -142,8 +132,9 @@ class Adaptive(Rescaling):
         weighted = unit if sample_weight is None else sample_weight * unit
         return float((y * weighted).sum() / (unit * weighted).sum() / scale)
 
+    @override
     def reduced_weight(self, t: int, each: Each) -> float:
-        """See `Reduced`: the weight of a single row that has the sums Σ y φ and Σ φ² of all."""
+        # The weight of a single row that has the sums Σ y φ and Σ φ² of all.
         y_phi, phi_phi = (math.fsum(sums) for sums in zip(*each(_products), strict=True))
         norm = math.sqrt(phi_phi)
         return self.weight(t, np.array([y_phi / norm if norm else 0.0]), np.array([norm]))

@@ -41,10 +41,8 @@ DOC = """{what}, fitted by the workers of a Dask cluster.
 
     Parameters
     ----------
-    n_rounds : int, default=100
-        The largest number of rounds.
-    eta : float, default=1.0
-        Step size η in (0, 1].
+    n_rounds, eta : optional
+        The largest number of rounds and the step size, as in `{model}`.
     rescaling : {{"unit", "relaxed", "adaptive"}} or object, default="unit"
         The strategy for w_t: a name, or an object with a ``reduced_weight(t, each)`` method, by
         which w_t follows from what workers make of their rows (`mcgb.rescaling.Reduced`).
@@ -55,25 +53,14 @@ DOC = """{what}, fitted by the workers of a Dask cluster.
     init : {{"forest", "mean"}}, default="forest"
         The initial predictor, unless `fit` is given predictions: LightGBM's forest of 100 trees of
         depth 5, fitted to the ``sample_size`` rows that this process sees, or the mean of y.
-    n_trees : int, default=10
-        The number of trees of a round.
-    max_leaf_nodes : int or None, default=31
-        The largest number of leaves of a tree; None if ``max_depth`` alone limits it.
-    max_depth : int or None, default=None
-        The largest depth of a tree.
-    learning_rate : float, default=0.2
-        The factor of each tree in its ensemble.
-    min_samples_leaf : int, default=20
-        The smallest number of rows of a leaf.
-    l2_regularization : float, default=10.0
-        What is added to the sum of the curvatures of a leaf's rows.
-    early_stopping : bool, default=True
-        Whether rows that no round sees decide how many rounds, and which share of the correction,
-        are kept; see `validation_fraction`.
+    n_trees, max_leaf_nodes, max_depth, learning_rate : optional
+        The trees of a round, as in `{model}`.
+    min_samples_leaf, l2_regularization : optional
+        The same.
+    early_stopping, n_iter_no_change : optional
+        The same; rows that no round sees decide how much is kept.
     validation_fraction : float, default=0.2
         The share of such rows; at most ``sample_size`` rows are left out.
-    n_iter_no_change : int, default=5
-        Rounds without an improvement after which no more are tried.
     sample_size : int, default=100_000
         About how many rows this process sees: of those that are fitted, for the bins' boundaries,
         and of those that are not, for stopping and the audit.
@@ -96,16 +83,8 @@ DOC = """{what}, fitted by the workers of a Dask cluster.
     ----------
     model_ : {model}
         The fitted model, which needs no Dask.
-    best_round_ : int
-        The number of rounds that it uses.
-    gain_ : Gain or None
-        By how much the correction lowers the loss of the rows left out, and the share of it that is
-        kept; None without early stopping.
-    weights_, gaps_, losses_ : ndarray
-        w_t, ‖f_{{t+1}} − f_t‖₂ and the mean losses on the rows that are fitted, of all rounds;
-        means over the trajectories.
-    validation_scores_ : ndarray
-        The scores on the rows left out, of those rounds that these have judged.
+    best_round_, gain_, weights_, gaps_, losses_, validation_scores_ : int, Gain, ndarray
+        As those of `{model}`; held-out rows are the rows left out.
     initial_audit_, audit_ : Assessment or None
         Audits of f_0 and of the fitted model on the rows left out, with their weights (about
         ``sample_size`` rows, ``audit_.n``); None without such rows.
@@ -139,8 +118,8 @@ class DaskBoosting(BaseEstimator):  # type: ignore[misc]
         min_samples_leaf: int = 20,
         l2_regularization: float = 10.0,
         early_stopping: bool = True,
-        validation_fraction: float = 0.2,
         n_iter_no_change: int = 5,
+        validation_fraction: float = 0.2,
         sample_size: int = 100_000,
         max_bins: int = 255,
         checkpoint: str | Path | None = None,
