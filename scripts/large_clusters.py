@@ -41,8 +41,8 @@ from pipeline.boosting.distributed.dask import OnDask
 from pipeline.boosting.distributed.fit import DistributedFit
 from scripts.large_fits import ROOT, SETTINGS, cluster, planted, table_of
 
-KILLED_ROWS, COLUMNS = 200_000, 20
-KILLS_OF_ONE_FIT = 4
+KILLED_ROWS, COLUMNS = 100_000, 20
+KILLS_OF_ONE_FIT = 6
 VICTIMS = ("worker", "worker", "scheduler", "driver")
 NETWORK_ROWS = 20_000  # of each worker: computing is to take little of a round
 RATES = (0, 100, 40)  # Mbit/s of each worker's link; 0: as fast as it is
@@ -128,7 +128,7 @@ def kills(tables: Path, n: int, seed: int) -> None:
                     sys.executable, "-m", "pipeline", "dataset=parquet", f"dataset.path={table}",
                     "dataset.target=y", "dataset.positive='1'", "dataset.weight=w",
                     "dataset.drop=[truth]", "dataset.prediction=f0", "dataset.name=classes",
-                    "boosting.loss=log", "strategy=adaptive", "engine=lightgbm",
+                    "boosting.loss=log", "strategy=adaptive", "engine=lightgbm", "boosting.trees=50",
                     "boosting.rounds=8", f"grid.scheduler={one.note}", f"output_dir={out}",
                 ],
                 cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

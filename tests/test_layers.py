@@ -52,7 +52,6 @@ LAZY = {
     ("pipeline.runs.workers", "pipeline.runs.workers.dask"): "the extra 'dask'",
     ("pipeline.runs.kinds.parts", "pipeline.runs.workers.dask"): "the extra 'dask'",
     ("pipeline.boosting.distributed.parts", "fsspec"): "the same",
-    ("pipeline.datasets.parts", "fsspec"): "the same",
     ("pipeline.runs.kinds.parts", "cloudpickle"): "the same",
     ("pipeline.runs.workers.dask", "distributed"): "the extra 'dask'",
     ("pipeline.runs.workers.dask", "cloudpickle"): "the extra 'dask'",

@@ -3,7 +3,6 @@
 import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -11,10 +10,10 @@ from pipeline.boosting.distributed.parts import (
     Table,
     Unfit,
     base_name,
-    is_url,
     opened,
     parquet_files,
     parquet_table,
+    stream_of,
 )
 from pipeline.boosting.engines.exact.columns import MAX_ROWS
 from pipeline.config.schema import Dataset
@@ -83,16 +82,8 @@ def require_exact(label: str, rows: int) -> None:
 
 
 def _digest(file: str) -> str:
-    if not is_url(file):
-        with Path(file).open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    import fsspec  # comes with the extra 'dask'
-
-    whole = hashlib.sha256()
-    with fsspec.open(file) as stream:
-        while block := stream.read(2**22):
-            whole.update(block)
-    return whole.hexdigest()
+    with stream_of(file) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _memory() -> float:

@@ -1,6 +1,7 @@
 """Multicalibration gradient boosting on a Dask cluster, for tables that fit on no machine."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -98,57 +99,34 @@ DOC = """{what}, fitted by the workers of a Dask cluster.
     """
 
 
+@dataclass(eq=False, repr=False)
 class DaskBoosting(BaseEstimator):  # type: ignore[misc]
     """What regression and classification share."""
 
-    _model: ClassVar[Any]
+    n_rounds: int = 100
+    _: KW_ONLY
+    eta: float = 1.0
+    rescaling: str | Rescaling = "unit"
+    feedback: str = "honest"
+    init: str = "forest"
+    n_trees: int = 10
+    max_leaf_nodes: int | None = 31
+    max_depth: int | None = None
+    learning_rate: float = 0.2
+    min_samples_leaf: int = 20
+    l2_regularization: float = 10.0
+    early_stopping: bool = True
+    n_iter_no_change: int = 5
+    validation_fraction: float = 0.2
+    sample_size: int = 100_000
+    max_bins: int = 255
+    checkpoint: str | Path | None = None
+    client: Any = None
+    patience: float = 300.0
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
 
-    def __init__(
-        self,
-        n_rounds: int = 100,
-        *,
-        eta: float = 1.0,
-        rescaling: str | Rescaling = "unit",
-        feedback: str = "honest",
-        init: str = "forest",
-        n_trees: int = 10,
-        max_leaf_nodes: int | None = 31,
-        max_depth: int | None = None,
-        learning_rate: float = 0.2,
-        min_samples_leaf: int = 20,
-        l2_regularization: float = 10.0,
-        early_stopping: bool = True,
-        n_iter_no_change: int = 5,
-        validation_fraction: float = 0.2,
-        sample_size: int = 100_000,
-        max_bins: int = 255,
-        checkpoint: str | Path | None = None,
-        client: Any = None,
-        patience: float = 300.0,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.eta = eta
-        self.rescaling = rescaling
-        self.feedback = feedback
-        self.init = init
-        self.n_trees = n_trees
-        self.max_leaf_nodes = max_leaf_nodes
-        self.max_depth = max_depth
-        self.learning_rate = learning_rate
-        self.min_samples_leaf = min_samples_leaf
-        self.l2_regularization = l2_regularization
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.sample_size = sample_size
-        self.max_bins = max_bins
-        self.checkpoint = checkpoint
-        self.client = client
-        self.patience = patience
-        self.random_state = random_state
-        self.verbose = verbose
+    _model: ClassVar[Any]
 
     def fit(
         self,

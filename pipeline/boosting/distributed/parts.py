@@ -296,10 +296,17 @@ def opened(path: str) -> Iterator[pq.ParquetFile]:
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=2**20) as file:
             yield file
         return
+    with stream_of(path) as stream, pq.ParquetFile(stream, pre_buffer=False) as file:
+        yield file
+
+
+def stream_of(path: str) -> Any:
+    """A context that is a file's bytes, on a disk or where fsspec finds them."""
+    if not is_url(path):
+        return Path(path).open("rb")
     import fsspec
 
-    with fsspec.open(path) as stream, pq.ParquetFile(stream, pre_buffer=False) as file:
-        yield file
+    return fsspec.open(path)
 
 
 def parquet_files(path: str | Path) -> list[str]:

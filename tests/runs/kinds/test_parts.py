@@ -2,6 +2,8 @@
 
 import json
 import os
+import random
+import shutil
 import signal
 
 import numpy as np
@@ -14,9 +16,9 @@ from pipeline import files
 from pipeline.cli import run_stage
 from pipeline.config.compose import load
 from pipeline.datasets import parts
-from pipeline.errors import ConfigError, DataError
+from pipeline.errors import ConfigError, DataError, UserError
 from pipeline.runs.tidy import load_runs
-from scripts import large_tables
+from scripts import large_clusters, large_tables
 
 ROWS = 6000
 
@@ -227,6 +229,47 @@ def test_cluster_gives_what_one_process_gives_and_a_killed_driver_is_gone_on_wit
     assert code == 1
     assert "no Dask worker came within 3 s" in output
     assert "Traceback" not in output
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_cluster_over_tls_that_loses_workers_and_its_scheduler_gives_the_same_numbers(
+    planted_classes, tmp_path, start_process, finish, eventually, monkeypatch
+):
+    if shutil.which("openssl") is None:
+        pytest.skip("certificates are made by openssl")
+    named = [*CLASSES, "dataset.name=classes", "boosting.rounds=40"]
+    one = large_clusters.Cluster(tmp_path)
+    for name, value in one.environment.items():
+        monkeypatch.setenv(name, value)
+    try:
+        more = [*named, f"grid.scheduler={one.note}"]
+        code, output = finish(start_process(tmp_path / "a", *lines(planted_classes, *more)))
+        assert code == 0, output
+        process = start_process(tmp_path / "b", *lines(planted_classes, *more))
+        kept = tmp_path / "b" / "own" / "checkpoints"
+        eventually(lambda: files.find(kept, "*/*/*/round-0002.json"))
+        one.kill("worker", random.Random(0))
+        eventually(lambda: files.find(kept, "*/*/*/round-0006.json"))
+        one.kill("scheduler", random.Random(0))
+        code, output = finish(process)
+        assert code == 1
+        assert "lost and repeated" in output
+        assert "the scheduler is gone" in output
+        code, output = finish(start_process(tmp_path / "b", *lines(planted_classes, *more)))
+        assert code == 0, output
+        assert "continues at round" in output
+    finally:
+        one.stop()
+    a, b = (load_runs(tmp_path / place / "own") for place in "ab")
+    pd.testing.assert_frame_equal(a, b, check_exact=True)
+
+
+def test_scheduler_file_that_is_none_is_one_sentence(planted, tmp_path):
+    (tmp_path / "note.json").write_text("[]")
+    for name in ("note.json", "absent.json"):
+        with pytest.raises(UserError, match=f"{name}: is no scheduler file"):
+            run_here(planted, tmp_path, f"grid.scheduler={tmp_path / name}")
 
 
 @pytest.mark.parametrize(
