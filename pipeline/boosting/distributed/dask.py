@@ -40,7 +40,6 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 POLL = 0.2  # seconds between looks at the workers
-GONE = 1.0  # seconds without being seen after which a worker is gone
 FETCH = 10.0  # seconds to fetch a result, which is a few megabytes at most
 GRACE = 15.0  # seconds in which shards notice that a peer is gone, before their workers are ended
 LOCK = "mcgb-fit"  # a fit holds it while it uses the cluster
@@ -69,7 +68,7 @@ class OnDask:
         self, client: Any, n_shards: int | None = None, patience: float = 300.0, code: str = ""
     ) -> None:
         self.client, self.patience = client, patience
-        self._seen: dict[str, tuple[float, Any]] = {}  # workers, and when
+        self._known: Mapping[str, Any] = {}  # the workers when they were last looked at
         present = len(self._workers())
         self.n_shards = n_shards or max(1, present)
         if present < self.n_shards:
@@ -309,12 +308,12 @@ class OnDask:
     def _workers(self) -> Mapping[str, Any]:
         if self.client.status != "running":  # the client would repeat what it heard last
             raise ConnectionError("the connection to the Dask scheduler is lost")
-        now = time.monotonic()
-        found = self.client.scheduler_info(n_workers=-1)["workers"]
-        self._seen.update({address: (now, worker) for address, worker in found.items()})
-        # The client's own looks, in between, are of five workers: one that is not among them is
-        # gone only if it stays away.
-        return {address: worker for address, (at, worker) in self._seen.items() if now - at < GONE}
+        # Not client.scheduler_info(), which may return what the client asked for by itself in
+        # between: a description without workers, all of which would seem to be gone.
+        with contextlib.suppress(OSError):  # the status will tell
+            identity = self.client.sync(self.client.scheduler.identity, n_workers=-1)
+            self._known = identity["workers"]
+        return self._known
 
 
 def _is_running(worker: Mapping[str, Any]) -> bool:

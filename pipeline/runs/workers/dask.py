@@ -150,7 +150,8 @@ def _connected(grid: Grid) -> Iterator[tuple[Any, str]]:
             "grid.backend=dask: needs the extra 'dask'; install it with "
             "pip install -c requirements.lock -e '.[dask]'"
         ) from None
-    for name in ("distributed", "tornado", "asyncio", "concurrent.futures"):
+    names = ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio")
+    for name in (*names, "concurrent.futures"):
         # They log a cluster's failure with tracebacks; here it is reported in a sentence.
         logging.getLogger(name).setLevel(logging.CRITICAL)
     _require_scheduler(scheduler)
