@@ -87,7 +87,7 @@ class OnDask:
     @contextmanager
     def open(self) -> Iterator[OnDask]:
         """A context in which no other fit uses the cluster; at its end the shards are removed."""
-        from distributed import Lock
+        from distributed import Lock, wait
 
         with self.client.as_current():
             lock = Lock(LOCK)
@@ -100,9 +100,10 @@ class OnDask:
             self.client.run(_remove_shards, on_error="ignore")  # those of drivers that were killed
             yield self
         finally:
-            self._held.clear()
             with contextlib.suppress(Exception):  # whatever the state of the cluster
                 self.client.run(_remove_shards, self._fit, on_error="ignore")
+                wait(list(self._held.values()), timeout=FETCH)  # they end now
+            self._held.clear()
             with contextlib.suppress(Exception):
                 lock.release()
 
@@ -387,7 +388,7 @@ def _hold(key: tuple[str, int]) -> None:
 
     secede()
     while key in SHARDS:
-        time.sleep(1.0)
+        time.sleep(POLL)
 
 
 def _call(key: tuple[str, int], action: Callable[..., T], *arguments: Any) -> T:
