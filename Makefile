@@ -154,9 +154,12 @@ bench: setup ## speed of the exact engine against scikit-learn, LightGBM and XGB
 large: setup ## tables larger than the workers' memory, cost over rows, kills (an hour, 10 GB of disk)
 	@$(call install,-e '.[dask]')
 	$(RUN) -m scripts.large_fits memory
+	$(RUN) -m scripts.large_fits classes
 	$(RUN) -m scripts.large_fits theirs
 	$(RUN) -m scripts.large_fits growth
-	$(RUN) -m scripts.large_fits kills
+	$(RUN) -m scripts.large_clusters defaults
+	$(RUN) -m scripts.large_clusters kills
+	$(RUN) -m scripts.large_clusters paper
 
 parity: setup ## all rounds of the exact engine against scikit-learn (half an hour)
 	$(RUN) scripts/parity.py

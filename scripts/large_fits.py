@@ -3,9 +3,10 @@
     python -m scripts.large_fits memory   a table three times each worker's memory limit: five
                                           rounds, what they hold and exchange, and the numbers
                                           beside those of one process and of LightGBM in memory
+    python -m scripts.large_fits classes  the same for binary outcomes with weights; the planted
+                                          bias is of the logits
     python -m scripts.large_fits growth   seconds a round and memory over 10^5 to 10^7 rows, with a
                                           figure: exact, LightGBM in memory, in parts, on Dask
-    python -m scripts.large_fits kills    workers and drivers killed at random moments
     python -m scripts.large_fits theirs   LightGBM's own Dask estimator under the same limit
 
 Tables are made by scripts/large_tables.py in a folder (--tables), which may be removed afterwards.
@@ -16,9 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import resource
-import signal
 import subprocess
 import sys
 import tempfile
@@ -27,7 +26,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +41,10 @@ from pipeline.boosting.distributed.dask import OnDask
 from pipeline.boosting.distributed.fit import DistributedFit, DistributedStep, FitSettings, Holders
 from pipeline.boosting.distributed.initial import FOREST
 from pipeline.boosting.distributed.local import InThisProcess
-from pipeline.boosting.distributed.parts import parquet_table
+from pipeline.boosting.distributed.parts import TableRows, parquet_table
 from pipeline.boosting.engines import TreeSettings, make_engine
 from pipeline.boosting.engines.lightgbm import Bins, LightgbmEngine
+from pipeline.boosting.losses import LogLoss
 from pipeline.boosting.rescaling import Unit
 from pipeline.runs.provenance import cpu_model
 from scripts import large_tables
@@ -57,23 +57,24 @@ SETTINGS = FitSettings(
     n_rounds=5, eta=0.5, rescaling=Unit(), trees=TREES, bins=Bins(), initial="given",
     forest=FOREST, held_out=0.02, sample=100_000, seed=0,
 )  # fmt: skip
+CLASSES = replace(SETTINGS, loss=LogLoss(), trees=replace(TREES, n_trees=50))
 GROWTH = {10**5: 3, 10**6: 3, 10**7: 2}  # rows, and rounds to measure
 GROWTH_COLUMNS = 20
-KILLS_OF_ONE_FIT = 3
 EXACT_UP_TO = 10**6  # rows; beyond them a round takes many minutes
 
 
-def planted(folder: Path, rows: int, columns: int) -> Path:
+def planted(folder: Path, rows: int, columns: int, classes: bool = False) -> Path:
     """The planted table of a size, made if it is not there."""
-    place = folder / f"planted-{rows}-{columns}"
+    place = folder / f"{'classes' if classes else 'planted'}-{rows}-{columns}"
     if not (place / "done").exists():
-        large_tables.write(large_tables.Planted(columns), place, rows, seed=0)
+        large_tables.write(large_tables.Planted(columns, classes=classes), place, rows, seed=0)
         (place / "done").touch()
     return place
 
 
-def table_of(folder: Path) -> Any:
-    return parquet_table(folder, ["y"], ["truth"], "f0")
+def table_of(folder: Path, classes: bool = False) -> Any:
+    more = ("w", "1") if classes else ()
+    return parquet_table(folder, ["y"], ["truth"], "f0", *more)
 
 
 @contextmanager
@@ -132,32 +133,44 @@ def loopback_bytes() -> int:
 # --- memory ---------------------------------------------------------------------------------------
 
 
-def memory(tables: Path) -> None:
+def memory(tables: Path, classes: bool = False) -> None:
     """Five rounds of a table that no worker could hold, under a limit."""
-    folder = planted(tables, ROWS, COLUMNS)
-    table = table_of(folder)
+    folder = planted(tables, ROWS, COLUMNS, classes)
+    table = table_of(folder, classes)
+    settings = CLASSES if classes else SETTINGS
     size = sum(f.stat().st_size for f in folder.glob("*.parquet"))
-    cells = 8 * ROWS * (COLUMNS + 4)
+    cells = 8 * ROWS * (COLUMNS + 4 + classes)
     print(
         f"{table.n_rows:,} rows of {len(table.columns)} covariates: {size / 1e9:.2f} GB on disk, "
         f"{cells / 1e9:.2f} GB as numbers: {cells / LIMIT:.2f} times a worker's limit of "
         f"{LIMIT / 1e9:.2f} GB, {cells / LIMIT / 2:.2f} times both workers'",
         flush=True,
     )
+    if classes:
+        print("honest feedback: two trajectories, each fitted to half of the rows", flush=True)
+        limited(table, replace(settings, feedback="honest"))
+        print("one trajectory, fitted to all rows", flush=True)
+    on_dask = limited(table, settings)
+    if not classes:
+        print("the same shards in one process, two threads:", flush=True)
+        with InThisProcess(2) as holder:
+            _tell_difference(on_dask, timed(table, holder, settings))
+    print("LightGBM in memory, two threads, with boundaries of its own sample:", flush=True)
+    _tell_difference(on_dask, in_memory(on_dask))
+
+
+def limited(table: Any, settings: FitSettings) -> Fitted:
+    """A fit on two workers under the limit, with what they held and what is left of the bias."""
     with cluster(LIMIT) as client:
         before = client.run(os.getpid)
         with Watch(lambda: list(before.values())) as watch, OnDask(client).open() as holders:
-            on_dask = timed(table, holders)
+            on_dask = timed(table, holders, settings)
         after = client.run(os.getpid)
     print(f"workers restarted: {len(set(before.values()) - set(after.values()))}")
     for pid, most in watch.most.items():
         print(f"worker {pid}: {most / 1e9:.2f} GB at most, {most / LIMIT:.0%} of its limit")
     _tell_bias(on_dask)
-    print("the same shards in one process, two threads:", flush=True)
-    with InThisProcess(2) as holder:
-        _tell_difference(on_dask, timed(table, holder))
-    print("LightGBM in memory, two threads, with boundaries of its own sample:", flush=True)
-    _tell_difference(on_dask, in_memory(on_dask))
+    return on_dask
 
 
 @dataclass(frozen=True)
@@ -168,9 +181,9 @@ class Fitted:
     steps: list[DistributedStep]
 
 
-def timed(table: Any, holders: Holders) -> Fitted:
+def timed(table: Any, holders: Holders, settings: FitSettings) -> Fitted:
     """A fit, with a line for each step."""
-    fit = DistributedFit(table, holders, SETTINGS, tell=lambda line: print(f"  {line}", flush=True))
+    fit = DistributedFit(table, holders, settings, tell=lambda line: print(f"  {line}", flush=True))
     steps = []
     at, sent = time.monotonic(), loopback_bytes()
     for step in fit.run():
@@ -194,7 +207,7 @@ def _tell_bias(fitted: Fitted) -> None:
     of_rows = group[held.X[:, COLUMNS].astype(int)]
     bias = large_tables.planted_bias(X, of_rows)
     assert held.f0 is not None
-    truth = held.f0 - bias
+    truth = fitted.fit.settings.loss.score(held.f0) - bias
     for step in (fitted.steps[0], fitted.steps[-1]):
         off = step.f_held_out - truth
         segments = [
@@ -203,7 +216,8 @@ def _tell_bias(fitted: Fitted) -> None:
         ]
         print(
             f"round {step.t}: mean square distance to the truth {np.square(off).mean():.4f} on "
-            f"{len(off):,} held-out rows; mean bias {', '.join(segments)}"
+            f"{len(off):,} held-out rows; mean bias {', '.join(segments)}",
+            flush=True,
         )
 
 
@@ -219,37 +233,36 @@ def _tell_difference(ours: Fitted, theirs: Fitted) -> None:
 
 def in_memory(ours: Fitted) -> Fitted:
     """The single-machine engine on the same training rows, all of them in memory."""
-    fit, encoding = ours.fit, ours.fit.encoding
-    X, y, f0 = training_rows(fit)
-    engine = LightgbmEngine(TREES, 2, Bins(), encoding.categorical)
-    fitter = engine.bind(X)
+    fit, encoding, s = ours.fit, ours.fit.encoding, ours.fit.settings
+    rows = training_rows(fit)
+    y, w = rows.y, rows.weights
+    engine = LightgbmEngine(s.trees, 2, Bins(), encoding.categorical)
+    fitter = engine.bind(rows.X, w)
     seconds = time.monotonic()
     steps = [ours.steps[0]]
     f = ours.steps[0].f_sample
+    assert rows.f0 is not None
     for step in boost(
-        y, f0, SETTINGS.n_rounds, SETTINGS.eta, SETTINGS.rescaling,
-        lambda t, f, r: fitter.fit(f, r, round_seed(SETTINGS.seed, t)),
+        y, s.loss.score(rows.f0), s.n_rounds, s.eta, s.rescaling,
+        lambda t, f, _: s.loss.fit(fitter, y, f, f, round_seed(s.seed, t), w), w,
     ):  # fmt: skip
-        f = advance(f, fit.sample.X, step, SETTINGS.eta)
-        loss = float(np.square(y - step.f).mean())
-        steps.append(DistributedStep(step.t + 1, None, loss, f, f))
+        f = advance(f, fit.sample.X, step, s.eta)
+        loss = rows.mean(s.loss.of_rows(y, step.f))
+        steps.append(DistributedStep(step.t + 1, step.weight, step.gap, loss, f, f))
         print(f"  round {step.t + 1}: {time.monotonic() - seconds:.1f} s", flush=True)
         seconds = time.monotonic()
     return Fitted(fit, steps)
 
 
-def training_rows(fit: DistributedFit) -> tuple[Any, Any, Any]:
-    """X, y and f0 of all rows that were fitted, in memory."""
+def training_rows(fit: DistributedFit) -> TableRows:
+    """All rows that were fitted, in memory."""
     pieces = []
     for part in fit.table.parts:
         chances = np.random.default_rng([SETTINGS.seed, part.number])
         for block in part.blocks():
-            kept = chances.random(len(block.y)) >= SETTINGS.held_out
-            X = fit.encoding.encode(block.X)[kept]
-            assert block.f0 is not None
-            pieces.append((X, block.y[kept], block.f0[kept]))
-    X, y, f0 = (np.concatenate(column) for column in zip(*pieces, strict=True))
-    return X, y, f0
+            kept = chances.random(len(block)) >= SETTINGS.held_out
+            pieces.append(replace(block, X=fit.encoding.encode(block.X)).take(kept))
+    return TableRows.joined(pieces)
 
 
 def theirs(tables: Path) -> None:
@@ -417,93 +430,21 @@ def draw_growth(frame: pd.DataFrame, path: Path) -> None:
     print(f"figure: {path}")
 
 
-# --- kills ----------------------------------------------------------------------------------------
-
-
-def kills(tables: Path, n_workers: int, n_drivers: int) -> None:
-    """Fits whose workers or drivers are killed at random moments, against an undisturbed one."""
-    folder = planted(tables, 10**6, GROWTH_COLUMNS)
-    rng = random.Random(0)
-    with tempfile.TemporaryDirectory() as scratch, cluster() as client:
-        place = Path(scratch)
-        address = client.scheduler.address
-
-        def driver(out: Path) -> subprocess.Popen[str]:
-            return subprocess.Popen(
-                [
-                    sys.executable, "-m", "pipeline", "dataset=parquet", f"dataset.path={folder}",
-                    "dataset.target=y", "dataset.drop=[truth]", "dataset.prediction=f0",
-                    "dataset.name=planted", "engine=lightgbm", "boosting.rounds=8",
-                    f"grid.scheduler='{address}'", f"output_dir={out}",
-                ],
-                cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            )  # fmt: skip
-
-        def rounds_of(out: Path) -> bytes:
-            (file,) = out.glob("own/runs/*/*/*/rounds.csv")
-            return file.read_bytes()
-
-        started = time.monotonic()
-        process = driver(place / "undisturbed")
-        output, _ = process.communicate()
-        assert process.returncode == 0, output
-        usual = time.monotonic() - started
-        expected = rounds_of(place / "undisturbed")
-        print(f"undisturbed: {usual:.0f} s", flush=True)
-        done = same = fits = 0
-        while done < n_workers:
-            out = place / f"workers-{fits}"
-            fits += 1
-            process = driver(out)
-            hit = 0
-            while process.poll() is None:
-                time.sleep(rng.uniform(0.3, 0.6) * usual)
-                if process.poll() is None and done < n_workers and hit < KILLS_OF_ONE_FIT:
-                    workers = client.run(os.getpid, on_error="ignore")
-                    if len(workers) == 2:  # both are there again
-                        os.kill(rng.choice(list(workers.values())), signal.SIGKILL)
-                        hit += 1
-                        done += 1
-            output, _ = process.communicate()
-            equal = process.returncode == 0 and rounds_of(out) == expected
-            same += equal
-            print(f"fit with {hit} workers killed: {'the same' if equal else output}", flush=True)
-        print(f"{done} workers killed in {fits} fits, of which {same} had the same result")
-        out, done = place / "drivers", 0
-        while done < n_drivers:
-            process = driver(out)
-            time.sleep(rng.uniform(0.3, 0.8) * usual)
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
-                done += 1
-            process.communicate()
-            kept = len(list(out.glob("own/checkpoints/*/*/*/round-*.json")))
-            print(f"driver killed with {max(0, kept - 1)} rounds kept", flush=True)
-            if list(out.glob("own/runs/*/*/*/rounds.csv")):
-                out = place / f"drivers-{done}"
-        process = driver(out)
-        output, _ = process.communicate()
-        equal = process.returncode == 0 and rounds_of(out) == expected
-        print(f"{done} drivers killed; then {'the same result' if equal else output}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["memory", "growth", "kills", "theirs", "one"])
+    parser.add_argument("what", choices=["memory", "classes", "growth", "theirs", "one"])
     parser.add_argument("--tables", type=Path, default=Path(tempfile.gettempdir()) / "mcboost")
     parser.add_argument("--figure", type=Path, default=Path("outputs/bench/large.png"))
-    parser.add_argument("--workers", type=int, default=8, help="to be killed (default: 8)")
-    parser.add_argument("--drivers", type=int, default=4, help="to be killed (default: 4)")
     parser.add_argument("--way", choices=list(WAYS), help=argparse.SUPPRESS)
     parser.add_argument("--rows", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     works: dict[str, Callable[[], None]] = {
         "memory": lambda: memory(options.tables),
+        "classes": lambda: memory(options.tables, classes=True),
         "growth": lambda: growth(options.tables, options.figure),
-        "kills": lambda: kills(options.tables, options.workers, options.drivers),
         "theirs": lambda: theirs(options.tables),
         "one": lambda: one(options.tables, options.way, options.rows),
     }

@@ -1,8 +1,9 @@
 """Tables of any size as Parquet folders, written block by block.
 
 ``planted``: numbers x0, x1, …, a group g (words), an outcome y with a known mean, and a prediction
-f0 that is right but for a bias in known segments; the mean is there as ``truth``. ``german`` and
-the other datasets: rows drawn from the table, numbers with noise.
+f0 that is right but for a bias in known segments; the mean is there as ``truth``. ``classes``: the
+same with outcomes 0 and 1, of which truth is the logit, probabilities f0 whose logits are biased,
+and weights w. ``german`` and the other datasets: rows drawn from the table, numbers with noise.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from scipy.special import expit
 from tqdm import tqdm
 
 from pipeline.boosting.arrays import Floats
@@ -36,6 +38,7 @@ class Planted:
 
     columns: int
     noise: float = 1.0
+    classes: bool = False
 
     def block(self, n: int, random: np.random.Generator) -> pa.Table:
         """Some rows."""
@@ -43,16 +46,22 @@ class Planted:
         group = random.integers(0, len(GROUPS), n)
         truth = 2.0 * X[:, 2] + X[:, 0] * X[:, 1] + 0.5 * group
         cells = {f"x{j}": X[:, j] for j in range(self.columns)}
-        words = pa.DictionaryArray.from_arrays(pa.array(group, pa.int8()), pa.array(GROUPS))
-        return pa.table(
-            cells
-            | {
-                "g": words.cast(pa.string()),
-                "y": truth + self.noise * random.normal(size=n),
-                "f0": truth + planted_bias(X, group),
+        bias = planted_bias(X, group)
+        more = {
+            "y": truth + self.noise * random.normal(size=n),
+            "f0": truth + bias,
+            "truth": truth,
+        }
+        if self.classes:
+            truth = 0.5 * (truth - 0.75)
+            more = {
+                "y": (random.random(n) < expit(truth)).astype(np.int8),
+                "f0": expit(truth + bias),
                 "truth": truth,
+                "w": random.integers(0, 4, n).astype(np.float64),
             }
-        )
+        words = pa.DictionaryArray.from_arrays(pa.array(group, pa.int8()), pa.array(GROUPS))
+        return pa.table(cells | {"g": words.cast(pa.string())} | more)
 
 
 def planted_bias(X: Floats, group: np.ndarray) -> Floats:
@@ -109,14 +118,15 @@ def _sizes(total: int, step: int) -> Iterator[int]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kind", choices=["planted", *PAPERS])
+    parser.add_argument("kind", choices=["planted", "classes", *PAPERS])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rows", type=float, default=1e6, help="such as 1e7 (default: 1e6)")
     parser.add_argument("--columns", type=int, default=20, help="numbers of planted (default: 20)")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    if options.kind == "planted":
-        kind: Planted | Repeated = Planted(max(3, options.columns))
+    if options.kind in ("planted", "classes"):
+        columns, classes = max(3, options.columns), options.kind == "classes"
+        kind: Planted | Repeated = Planted(columns, classes=classes)
     else:
         kind = Repeated(Library().table(load([f"dataset={options.kind}"]).dataset).frame)
     write(kind, options.folder, int(options.rows), options.seed)

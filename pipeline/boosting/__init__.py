@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from .audit import Assessment, Auditor, multicalibration_error
     from .classifier import MulticalibrationBoostingClassifier
     from .display import MulticalibrationDisplay, RoundsDisplay
-    from .distributed.estimator import DaskMulticalibrationBoostingRegressor
+    from .distributed.estimator import (
+        DaskMulticalibrationBoostingClassifier,
+        DaskMulticalibrationBoostingRegressor,
+    )
     from .estimator import PAPER
     from .export import to_onnx
     from .forest import ExactRandomForestRegressor
@@ -30,6 +33,7 @@ __all__ = [
     "Assessment",
     "AuditResult",
     "Auditor",
+    "DaskMulticalibrationBoostingClassifier",
     "DaskMulticalibrationBoostingRegressor",
     "ExactRandomForestRegressor",
     "MulticalibrationBoostingClassifier",
@@ -46,7 +50,7 @@ __all__ = [
 ]
 
 if find_spec("distributed") is None:  # `from mcgb import *` works without the extra 'dask'
-    __all__.remove("DaskMulticalibrationBoostingRegressor")
+    __all__[:] = [name for name in __all__ if not name.startswith("Dask")]
 __version__ = "0.3.0"
 
 # Where public names are; a module is imported when one of its names is used.
@@ -54,7 +58,9 @@ _MODULES = {
     "audit": "Assessment Auditor multicalibration_error",
     "classifier": "MulticalibrationBoostingClassifier",
     "display": "MulticalibrationDisplay RoundsDisplay",
-    "distributed.estimator": "DaskMulticalibrationBoostingRegressor",
+    "distributed.estimator": (
+        "DaskMulticalibrationBoostingClassifier DaskMulticalibrationBoostingRegressor"
+    ),
     "estimator": "PAPER",
     "export": "to_onnx",
     "forest": "ExactRandomForestRegressor",

@@ -142,6 +142,15 @@ def word(level: object) -> str:
     return str(level)
 
 
+def levels_of(values: Any, name: str = "y") -> Levels:
+    """Return a column (n,) of labels as levels; those of numbers are their text."""
+    (column,) = columns_of(pd.DataFrame({name: values}))
+    if isinstance(column, Levels):
+        return column
+    numbers, codes = np.unique(column.cells, return_inverse=True)
+    return Levels(name, codes, tuple(MISSING if np.isnan(v) else word(v) for v in numbers))
+
+
 def _column(name: str, series: pd.Series[Any]) -> Column:
     flags = pd.api.types.is_bool_dtype(series)
     if series.dtype == object:

@@ -1,12 +1,14 @@
 """The log-loss: its value, and the adaptive weight that minimises it."""
 
+import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.special import expit
 
 from .arrays import Floats
-from .rescaling import Rescaling
+from .rescaling import Each, Reduced, Rescaling
 
 LARGEST_LOGIT = np.log(1e6)  # initial probabilities are kept within one in a million of 0 and 1
 
@@ -39,7 +41,7 @@ def mean_log_loss(y: Floats, f: Floats, sample_weight: Floats | None = None) -> 
 
 
 @dataclass(frozen=True)
-class LogLossAdaptive(Rescaling):
+class LogLossAdaptive(Rescaling, Reduced):
     """w_t minimises the log-loss of w φ_t; the counterpart of `Adaptive` for classification.
 
     Where the signs of φ_t separate the classes there is no minimum: a larger weight is always
@@ -48,22 +50,47 @@ class LogLossAdaptive(Rescaling):
     """
 
     def weight(self, t: int, y: Floats, phi: Floats, sample_weight: Floats | None = None) -> float:
+        return self.reduced_weight(t, lambda function: [function(y, phi, sample_weight)])
+
+    def reduced_weight(self, t: int, each: Each) -> float:
+        def means(w: float) -> tuple[float, float, float]:
+            found = zip(*each(partial(_sums, w)), strict=True)
+            mass, *sums = (math.fsum(column) for column in found)
+            loss, slope, second = (value / mass for value in sums)
+            return loss, slope, second
+
         # Newton's method from 1; a step is halved until it does not raise the loss.
-        w, loss = 1.0, mean_log_loss(y, phi, sample_weight)
-        largest = np.abs(phi).max(initial=0.0)
+        w, (loss, slope, second) = 1.0, means(1.0)
+        largest = max(each(_largest))
         most = max(1.0, LARGEST_LOGIT / largest) if largest > 0 else 1.0
         for _ in range(50):
-            p = sigmoid(w * phi)
-            slope = float(np.average(phi * (p - y), weights=sample_weight))
-            second = float(np.average(phi * phi * curvature(w * phi), weights=sample_weight))
             if abs(slope) < 1e-14 or second < 1e-300:
                 break
             step = slope / second
             if w - step > most:
                 step = w - most
-            while abs(step) > 1e-14 and mean_log_loss(y, (w - step) * phi, sample_weight) > loss:
+            following = means(w - step)
+            while abs(step) > 1e-14 and following[0] > loss:
                 step /= 2
-            w, loss = w - step, mean_log_loss(y, (w - step) * phi, sample_weight)
+                following = means(w - step)
+            w, (loss, slope, second) = w - step, following
             if abs(step) < 1e-12:
                 break
         return w
+
+
+def _sums(
+    w: float, y: Floats, phi: Floats, sample_weight: Floats | None
+) -> tuple[float, float, float, float]:
+    """Return the sums over rows of 1, of the log-loss of w φ, and of its two derivatives by w."""
+    f = w * phi
+    terms = (log_losses(y, f), phi * (sigmoid(f) - y), phi * phi * curvature(f))
+    if sample_weight is None:
+        loss, slope, second = (float(term.sum()) for term in terms)
+        return float(len(y)), loss, slope, second
+    loss, slope, second = (float((term * sample_weight).sum()) for term in terms)
+    return float(sample_weight.sum()), loss, slope, second
+
+
+def _largest(y: Floats, phi: Floats, sample_weight: Floats | None) -> float:  # noqa: ARG001
+    return float(np.abs(phi).max(initial=0.0))

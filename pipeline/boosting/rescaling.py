@@ -7,10 +7,15 @@ they are the fourth argument):
 >>> class Halfway:
 ...     def weight(self, t, y, phi):
 ...         return 1.0 if t else 0.5
+
+For a table in parts, whose rows no process holds together, it needs a ``reduced_weight(t, each)``
+method as well, or instead; see `Reduced`.
 """
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -43,8 +48,25 @@ class Rescaling(Protocol):
         ...
 
 
+# Maps a function of (y, phi, sample_weight) to its results on the rows of each shard, in order.
+Each = Callable[[Callable[[Floats, Floats, Floats | None], Any]], list[Any]]
+
+
+@runtime_checkable
+class Reduced(Protocol):
+    """A strategy whose weight follows from sums, or the like, over the shards of a table.
+
+    ``each(function)`` returns the list of ``function(y, phi, sample_weight)`` of all shards; the
+    last argument is None without weights. The function travels to the workers.
+    """
+
+    def reduced_weight(self, t: int, each: Each) -> float:
+        """Return the weight w_t of a round."""
+        ...
+
+
 @dataclass(frozen=True)
-class Unit(Rescaling):
+class Unit(Rescaling, Reduced):
     """The strategy w_t = 1."""
 
     name = "unit"
@@ -52,9 +74,12 @@ class Unit(Rescaling):
     def weight(self, t: int, y: Floats, phi: Floats, sample_weight: Floats | None = None) -> float:
         return 1.0
 
+    def reduced_weight(self, t: int, each: Each) -> float:
+        return 1.0
+
 
 @dataclass(frozen=True)
-class Relaxed(Rescaling):
+class Relaxed(Rescaling, Reduced):
     """The strategy w_t = 1 − (t + offset)^(−exponent); the paper takes 1 − (t + 2)⁻³ with t from 0.
 
     Parameters
@@ -78,9 +103,12 @@ class Relaxed(Rescaling):
     def weight(self, t: int, y: Floats, phi: Floats, sample_weight: Floats | None = None) -> float:
         return float(1.0 - (t + self.offset) ** -self.exponent)
 
+    def reduced_weight(self, t: int, each: Each) -> float:
+        return self.weight(t, np.empty(0), np.empty(0))
+
 
 @dataclass(frozen=True)
-class Adaptive(Rescaling):
+class Adaptive(Rescaling, Reduced):
     """The strategy w_t = yᵀφ_t / ‖φ_t‖², the minimiser of ‖y − w φ_t‖.
 
     Where φ_t = 0 every w is a minimiser and gives the same f_{t+1} = 0; w_t is then 1. (The paper
@@ -97,6 +125,17 @@ class Adaptive(Rescaling):
         unit = phi / scale  # keeps the squares away from overflow and underflow
         weighted = unit if sample_weight is None else sample_weight * unit
         return float((y * weighted).sum() / (unit * weighted).sum() / scale)
+
+    def reduced_weight(self, t: int, each: Each) -> float:
+        # The weight of a single row that has the sums Σ y φ and Σ φ² of all.
+        y_phi, phi_phi = (math.fsum(sums) for sums in zip(*each(_products), strict=True))
+        norm = math.sqrt(phi_phi)
+        return self.weight(t, np.array([y_phi / norm if norm else 0.0]), np.array([norm]))
+
+
+def _products(y: Floats, phi: Floats, sample_weight: Floats | None) -> tuple[float, float]:
+    weighted = phi if sample_weight is None else sample_weight * phi
+    return float((y * weighted).sum()), float((phi * weighted).sum())
 
 
 STRATEGIES: tuple[type[Unit] | type[Relaxed] | type[Adaptive], ...] = (Unit, Relaxed, Adaptive)

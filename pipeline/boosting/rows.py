@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import _safe_indexing
 
-from .arrays import Floats, Ints
+from .arrays import Flags, Floats, Ints
 from .logloss import log_losses, logit
 
 
@@ -26,7 +26,7 @@ class Rows:
         """Return the number of rows."""
         return len(self.y)
 
-    def take(self, which: Ints) -> Self:
+    def take(self, which: Ints | Flags | slice) -> Self:
         """Return some of the rows."""
         taken = {name: _safe_indexing(value, which) for name, value in self._columns()}
         return replace(self, **taken)

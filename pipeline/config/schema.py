@@ -87,7 +87,7 @@ class Dataset(Section):
     timeout: float = says("seconds an OpenML download may take, more than 0", gt=0)
     path: str | None = says(
         "an existing .csv or .parquet file, for source=parquet also a folder of such files (which "
-        "Dask workers must reach by the same name), or null"
+        "Dask workers must reach by the same name) or a URL for fsspec, or null"
     )
     table: Slug | None = says(
         "a bundled table that comes under another name, such as adult, or null"
@@ -98,6 +98,9 @@ class Dataset(Section):
     positive: Name | None = says(
         "the value of the target column that counts as 1, all others as 0; null: the target is a "
         "number"
+    )
+    weight: Name | None = says(
+        "a column of weights of the rows, numbers from 0, for runs of Algorithm 1, or null"
     )
     drop: Names = says("a list of columns to leave out")
     prediction: Name | None = says(
@@ -145,9 +148,11 @@ class Dataset(Section):
                 )
             if Path(self.path).suffix.lower() not in {".csv", ".parquet"}:
                 raise ValueError(f"dataset.path={self.path}: must end in .csv or .parquet")
-        if self.source == "parquet" and not (self.path and Path(self.path).expanduser().exists()):
+        if self.source == "parquet" and not (
+            self.path and ("://" in self.path or Path(self.path).expanduser().exists())
+        ):
             raise ValueError(
-                f"dataset.path={self.path}: must be an existing Parquet file or folder"
+                f"dataset.path={self.path}: must be an existing Parquet file or folder, or a URL"
             )
         if self.source != "openml" and not self.target_columns:
             raise ValueError("dataset.target: must be a numeric column or a list of columns")
@@ -532,8 +537,9 @@ class Grid(Section):
         "one of local, dask, or null for dask where there is a scheduler"
     )
     scheduler: str | None = says(
-        "the address of a Dask scheduler, such as tcp://host:8786, or null",
-        pattern=r"^(tcp|tls)://[^/\s:]+:[0-9]{1,5}$",
+        "the address of a Dask scheduler, such as tcp://host:8786, or its scheduler file, which "
+        "ends in .json; or null",
+        pattern=r"^(tcp|tls)://[^/\s:]+:[0-9]{1,5}$|\.json$",
     )
     patience: float = says(
         "seconds without a sign of life after which a Dask worker is given up", gt=0
@@ -610,6 +616,13 @@ class Config(Section):
     figures: Figures
     compare: Compare
     output_dir: Folder = says("a folder for results", min_length=1)
+
+    @model_validator(mode="after")
+    def _weights_are_known(self) -> Config:
+        unweighted = self.experiment.kind == "corrections" or self.stage == "validate"
+        if self.dataset.weight is not None and unweighted:
+            raise ValueError("dataset.weight: is neither for corrections nor for stage=validate")
+        return self
 
     @model_validator(mode="after")
     def _rows_are_held_out_where_needed(self) -> Config:

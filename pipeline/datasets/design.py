@@ -18,7 +18,7 @@ from sklearn.model_selection import train_test_split
 
 from pipeline.boosting.arrays import Floats, Ints
 from pipeline.boosting.encoding import Encoding
-from pipeline.boosting.frames import MISSING, Numbers, columns_of, word
+from pipeline.boosting.frames import MISSING, columns_of, levels_of
 from pipeline.config.schema import Dataset
 from pipeline.datasets.canonical import MISSING_LEVEL, is_number
 from pipeline.datasets.sources import RawTable
@@ -41,6 +41,7 @@ class Design:
     covariates: tuple[str, ...]
     data_sha256: str
     encoding: Encoding  # how covariates became columns of X
+    weights: Floats | None = None  # (n,) of the rows, if they have any
 
     def features_of(self, covariate: str) -> Ints:
         """The columns of X that a covariate became: itself, or the indicators of its levels."""
@@ -67,18 +68,23 @@ class Split:
     y_test: Floats
     # X as it is for trees that know missing cells and categories, where it was asked for
     native: NativeRows | None = None
+    w_train: Floats | None = None  # weights of the rows, if they have any
+    w_test: Floats | None = None
 
 
 def preprocess(table: RawTable, dataset: Dataset) -> Design:
     """The design matrix, target and feature names of a raw table."""
     frame = table.frame
-    _require_columns(frame, (*table.target, *dataset.drop), dataset)
+    weight = () if dataset.weight is None else (dataset.weight,)
+    left_out = (*table.target, *dataset.drop, *weight)
+    _require_columns(frame, left_out, dataset)
     y = _target(frame, table.target, dataset.positive)
-    covariates = [c for c in frame.columns if c not in {*table.target, *dataset.drop}]
+    covariates = [c for c in frame.columns if c not in left_out]
     if not covariates:
         raise DataError(f"{dataset.label}: no covariate is left besides the target")
     X, encoding = encode(frame, covariates, dataset)
-    return Design(X, y, encoding.names, tuple(covariates), table.sha256, encoding)
+    weights = _weights(frame[weight[0]]) if weight else None
+    return Design(X, y, encoding.names, tuple(covariates), table.sha256, encoding, weights)
 
 
 def encode(
@@ -125,7 +131,8 @@ def split_at(
     if dataset.target_scaling == "standardise":
         centre, scale = y_train.mean(), y_train.std() or 1.0
         y_train, y_test = (y_train - centre) / scale, (y_test - centre) / scale
-    return Split(X_train, X_test, y_train, y_test, compact)
+    weights = (None, None) if (w := design.weights) is None else (w[train], w[test])
+    return Split(X_train, X_test, y_train, y_test, compact, *weights)
 
 
 def split_rows(n: int, dataset: Dataset, seed: int) -> tuple[Ints, Ints]:
@@ -158,12 +165,8 @@ def _target(frame: pd.DataFrame, columns: tuple[str, ...], positive: str | None)
 
 def _flags(column: pd.Series[Any], positive: str) -> Floats:
     """1 where a column holds a value, as it is written, and 0 elsewhere."""
-    (found,) = columns_of(column.to_frame())
-    if isinstance(found, Numbers):
-        values, codes = np.unique(found.cells, return_inverse=True)
-        levels = tuple(MISSING if np.isnan(v) else word(v) for v in values)
-    else:
-        levels, codes = found.levels, found.codes
+    found = levels_of(column)
+    levels, codes = found.levels, found.codes
     if {MISSING, MISSING_LEVEL} & {*levels}:
         raise DataError(
             f"dataset.target={column.name}: some rows have no target; dataset.missing_target=drop "
@@ -176,6 +179,15 @@ def _flags(column: pd.Series[Any], positive: str) -> Floats:
             f"has {have}"
         )
     return (codes == levels.index(positive)).astype(np.float64)
+
+
+def _weights(column: pd.Series[Any]) -> Floats:
+    weights = column.to_numpy(np.float64) if is_number(column) else np.full(1, np.nan)
+    if not (np.isfinite(weights).all() and weights.min() >= 0 and weights.max() > 0):
+        raise DataError(
+            f"dataset.weight={column.name}: must hold numbers from 0, not all of them 0"
+        )
+    return weights
 
 
 def _check_scale(y: Floats, name: str) -> None:
@@ -224,4 +236,5 @@ def _require_columns(frame: pd.DataFrame, names: tuple[str, ...], dataset: Datas
             n = len(frame.columns)
             have = ", ".join(map(str, frame.columns[:12])) + (f", … ({n} in all)" if n > 12 else "")
             key = "dataset.drop" if name in dataset.drop else "dataset.target"
+            key = "dataset.weight" if name == dataset.weight else key
             raise DataError(f"{key}={name}: {dataset.label} has no such column; it has {have}")

@@ -3,12 +3,18 @@
 import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from pipeline.boosting.distributed.parts import Table, Unfit, parquet_files, parquet_table
+from pipeline.boosting.distributed.parts import (
+    Table,
+    Unfit,
+    base_name,
+    opened,
+    parquet_files,
+    parquet_table,
+    stream_of,
+)
 from pipeline.boosting.engines.exact.columns import MAX_ROWS
 from pipeline.config.schema import Dataset
 from pipeline.errors import DataError
@@ -26,8 +32,9 @@ def table_in_parts(dataset: Dataset) -> Table:
     """A dataset of ``source=parquet`` as a table in parts."""
     try:
         return parquet_table(
-            str(dataset.path), dataset.target_columns, dataset.drop, dataset.prediction
-        )
+            str(dataset.path), dataset.target_columns, dataset.drop, dataset.prediction,
+            dataset.weight, dataset.positive,
+        )  # fmt: skip
     except (Unfit, OSError, pa.ArrowException) as error:
         raise DataError(f"dataset.path={dataset.path}: {error}") from None
 
@@ -42,14 +49,17 @@ def digest_of_files(dataset: Dataset) -> str:
         raise DataError(f"dataset.path={dataset.path}: {error}") from None
     whole = hashlib.sha256()
     for file, digest in zip(files, digests, strict=True):
-        whole.update(f"{file.name}/{digest}\n".encode())
+        whole.update(f"{base_name(file)}/{digest}\n".encode())
     return whole.hexdigest()
 
 
-def require_room(path: Path) -> None:
+def require_room(path: str) -> None:
     """Raise `DataError` for Parquet files that would not fit this machine's memory as numbers."""
+    footers = []
     try:
-        footers = [pq.read_metadata(file) for file in parquet_files(path)]
+        for name in parquet_files(path):
+            with opened(name) as file:
+                footers.append(file.metadata)
     except (ValueError, OSError, pa.ArrowException):
         return  # who reads them will say what is wrong
     rows = sum(footer.num_rows for footer in footers)
@@ -57,8 +67,9 @@ def require_room(path: Path) -> None:
     needed, there = BYTES * rows * columns, _memory()
     if needed > there:
         raise DataError(
-            f"{path.name}: {rows:,} rows of {columns} columns need some {needed / 2**30:.0f} GB to "
-            f"be fitted in memory, and this machine has {there / 2**30:.0f} GB; {WAY_OUT}"
+            f"{base_name(path)}: {rows:,} rows of {columns} columns need some "
+            f"{needed / 2**30:.0f} GB to be fitted in memory, and this machine has "
+            f"{there / 2**30:.0f} GB; {WAY_OUT}"
         )
 
 
@@ -70,8 +81,8 @@ def require_exact(label: str, rows: int) -> None:
         )
 
 
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
+def _digest(file: str) -> str:
+    with stream_of(file) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 

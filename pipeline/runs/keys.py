@@ -23,6 +23,8 @@ def dataset_key(dataset: Dataset) -> Key:
     key = dataset.model_dump(mode="json", include=_PREPROCESSING)
     if dataset.missing_target != "reject":
         key["missing_target"] = dataset.missing_target
+    if dataset.weight is not None:
+        key["weight"] = dataset.weight
     return key if dataset.positive is None else key | {"positive": dataset.positive}
 
 

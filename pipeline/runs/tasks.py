@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,8 @@ class Task:
 
     def forget(self, config: Config) -> None:
         """Remove what one of its runs left on the way, because the run is stored."""
-        shutil.rmtree(self._checkpoint(config), ignore_errors=True)
+        if not self.kind.keeps_checkpoints:
+            shutil.rmtree(self._checkpoint(config), ignore_errors=True)
 
     def _tried(self, config: Config, ground: Any, on_round: OnRound) -> Run | Failure:
         try:
@@ -72,7 +73,8 @@ class Task:
             return Failure.of(error)
 
     def _checkpoint(self, config: Config) -> Path:
-        return self.checkpoints / self.run_id(config).folder
+        key = self.kind.checkpoint_key(config, self.data_sha256)
+        return self.checkpoints / replace(self.run_id(config), key=key).folder
 
 
 @dataclass(frozen=True)

@@ -56,21 +56,23 @@ def _file(plan: Plan, predictions: tuple[str, ...]) -> dict[str, Any]:
     target = list(table.target)
     audit = plan.config.audit
     clusters = (audit.clusters,) if audit.clusters else ()
-    for name in (*target, *predictions, *dataset.drop, *audit.groups, *clusters):
+    weight = (dataset.weight,) if dataset.weight else ()
+    for name in (*target, *predictions, *dataset.drop, *audit.groups, *clusters, *weight):
         if name not in table.frame.columns:
             have = ", ".join(map(str, table.frame.columns))
             raise DataError(f"{name}: {dataset.label} has no such column; it has {have}")
-    for name in (*target, *predictions):
+    for name in (*target, *predictions, *weight):
         if not is_number(table.frame[name]) or table.frame[name].isna().any():
             raise DataError(f"{name}: must be a column of numbers without missing cells")
     y = table.frame[target].sum(axis=1).to_numpy(np.float64)
-    X = table.frame.drop(columns=[*target, *predictions, *dataset.drop, *clusters])
+    X = table.frame.drop(columns=[*target, *predictions, *dataset.drop, *clusters, *weight])
     if X.shape[1] == 0:
         raise DataError(f"{dataset.label}: no column is left to look for segments in")
     named = {name: table.frame[name].to_numpy(np.float64) for name in predictions}
     options = {
         "groups": table.frame[list(audit.groups)] if audit.groups else None,
         "clusters": table.frame[audit.clusters] if audit.clusters else None,
+        "sample_weight": table.frame[weight[0]].to_numpy(np.float64) if weight else None,
     }
     note = f"{len(X)} rows from {table.origin}; outcome {' + '.join(target)}."
     if audit.clusters:
@@ -94,7 +96,9 @@ def _forests(plan: Plan) -> Iterator[dict[str, Any]]:
             f"of depth {config.initial.max_depth}; outcome {' + '.join(dataset.target_columns)}."
         )
         named = {"initial forest": initial.test}
-        yield _part(config, dataset.display, note, frame, data.y_test, named)
+        yield _part(
+            config, dataset.display, note, frame, data.y_test, named, sample_weight=data.w_test
+        )
 
 
 def _part(config: Config, title: str, note: str, *rows: Any, **options: Any) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Fits on a Dask cluster of processes: all collections, killed workers, a model without Dask."""
 
+import json
 import os
 import pickle
 import random
@@ -7,6 +8,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pandas as pd
@@ -16,14 +20,26 @@ pytest.importorskip("lightgbm")
 pytest.importorskip("distributed")
 
 from sklearn.base import clone
+from sklearn.metrics import log_loss
 
+from pipeline.boosting import DaskMulticalibrationBoostingClassifier as Classifier
 from pipeline.boosting import DaskMulticalibrationBoostingRegressor as Regressor
-from pipeline.boosting import MulticalibrationBoostingRegressor
+from pipeline.boosting import (
+    MulticalibrationBoostingClassifier,
+    MulticalibrationBoostingRegressor,
+    load,
+)
 from pipeline.boosting.distributed.dask import LEADER, ClusterUnfit, OnDask
 from pipeline.boosting.distributed.parts import Unfit
 
 N, CHUNK = 6000, 1000
-QUICK = {"n_trees": 10, "random_state": 3}
+QUICK = {
+    "n_trees": 10,
+    "max_leaf_nodes": None,
+    "max_depth": 3,
+    "learning_rate": 0.1,
+    "random_state": 3,
+}
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +73,9 @@ def test_predictions_that_need_no_correction_are_kept(cluster, arrays):
     import dask.array as da
 
     noise = da.from_array(np.random.default_rng(1).normal(size=N), chunks=CHUNK)
-    model = Regressor(8, **QUICK).fit(arrays[0], noise, da.zeros(N, chunks=CHUNK))
+    model = Regressor(8, **QUICK).fit(
+        arrays[0], noise, initial_prediction=da.zeros(N, chunks=CHUNK)
+    )
     assert model.best_round_ == 0
     assert model.audit_.p_value > 0.01
 
@@ -110,7 +128,8 @@ def test_data_frames_and_parquet_folders_give_the_same_fit(cluster, rows, tmp_pa
 def test_given_predictions_take_the_place_of_the_forest(cluster, arrays, rows):
     X, y = arrays
     f0 = 0.5 * X[:, 0]
-    model = Regressor(3, early_stopping=False, **QUICK).fit(X, y, f0)
+    quick = QUICK | {"feedback": "in_sample", "early_stopping": False}
+    model = Regressor(3, **quick).fit(X, y, initial_prediction=f0)
     assert model.losses_[0] == pytest.approx(np.mean((rows[1] - 0.5 * rows[0][:, 0]) ** 2))
     with pytest.raises(ValueError, match="initial_prediction"):
         model.predict(rows[0])
@@ -269,7 +288,7 @@ def test_tables_that_are_no_dask_collections_are_refused_with_the_way_out(cluste
     with pytest.raises(Unfit, match="must be a column"):
         Regressor().fit(arrays[0], arrays[0])
     with pytest.raises(TypeError, match="initial_prediction"):
-        Regressor().fit(*arrays, rows[1])
+        Regressor().fit(*arrays, initial_prediction=rows[1])
     with pytest.raises(ValueError, match="drop"):
         Regressor().fit(*arrays, drop=["x0"])
 
@@ -321,3 +340,186 @@ with Network(("a:1", "b:2"), 0, 0.1).linking():
 """
     done = subprocess.run([sys.executable, "-c", code], timeout=25, check=False)
     assert done.returncode == 1
+
+
+# --- classes, weights, and clusters as users run them ---------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def labelled(rows):
+    """A frame with words, labels, probabilities and weights; one level is in its last rows only."""
+    X, _ = rows
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame["g"] = np.where(X[:, 3] > 0, "north", "south")
+    frame.loc[5800:, "g"] = "island"
+    score = 1.5 * X[:, 0] * X[:, 1] - 2.0 * (frame["g"] == "island")
+    frame["label"] = np.where(rng.random(N) < 1 / (1 + np.exp(-score)), "yes", "no")
+    frame["w"] = rng.integers(0, 4, N)
+    frame["p"] = 0.5
+    return frame
+
+
+COLUMNS = ["a", "b", "c", "d", "g"]
+
+
+def test_classes_with_weights_are_fitted_and_predicted_without_dask(
+    cluster, labelled, tmp_path, monkeypatch
+):
+    dd = pytest.importorskip("dask.dataframe")
+    # Partitions of very different sizes.
+    parts = [labelled[:10], labelled[10:5200], labelled[5200:5800], labelled[5800:]]
+    table = dd.concat([dd.from_pandas(part, npartitions=1) for part in parts])
+    model = Classifier(20, random_state=3)
+    model.fit(table[COLUMNS], table["label"], table["w"])
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.audit_.mce < model.initial_audit_.mce
+    assert 0 < model.gain_.share <= 1
+    assert model.losses_[model.best_round_] < 0.9 * model.losses_[0]
+    levels = dict(zip(COLUMNS, model.model_.encoding_.codes, strict=True))["g"].levels
+    assert "island" in levels
+    p = model.predict_proba(labelled[COLUMNS])
+    assert p.shape == (N, 2)
+    lazily = model.predict_proba(table[COLUMNS])
+    np.testing.assert_array_equal(lazily.compute(), p)
+    np.testing.assert_array_equal(
+        model.predict(table[COLUMNS]).compute(), model.predict(labelled[COLUMNS])
+    )
+    assert set(model.predict(labelled[COLUMNS])) == {"no", "yes"}
+    model.model_.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(load(tmp_path / "model.npz").predict_proba(labelled[COLUMNS]), p)
+
+
+def test_files_give_the_fit_of_the_collections(cluster, labelled, tmp_path):
+    dd = pytest.importorskip("dask.dataframe")
+    table = dd.from_pandas(labelled, npartitions=4)
+    table.to_parquet(tmp_path / "table")
+    model = Classifier(3, early_stopping=False, **QUICK)
+    given = {"initial_prediction": "p"}
+    of_files = clone(model).fit(tmp_path / "table", "label", "w", **given)
+    of_frame = clone(model).fit(table[COLUMNS], table["label"], table["w"], table["p"])
+    np.testing.assert_array_equal(of_files.losses_, of_frame.losses_)
+    with pytest.raises(ValueError, match="initial_prediction"):
+        of_files.model_.predict_proba(labelled[COLUMNS])
+    with pytest.raises(Unfit, match="3 classes instead of two"):
+        clone(model).fit(table[COLUMNS], table["g"])
+
+
+def test_default_is_near_to_that_of_one_machine(cluster, labelled):
+    dd = pytest.importorskip("dask.dataframe")
+    mixed = labelled.sample(frac=1, random_state=0)
+    train, test = mixed[:4500], mixed[4500:]
+    table = dd.from_pandas(train, npartitions=4)
+    model = Classifier(random_state=0).fit(table[COLUMNS], table["label"], table["w"])
+    alone = MulticalibrationBoostingClassifier(random_state=0, stack=False, init_cv=2, cv=2)
+    alone.fit(train[COLUMNS], train["label"], train["w"])
+    start, found, expected = (
+        log_loss(test["label"], p, sample_weight=test["w"])
+        for p in (
+            model.model_.init_.predict_proba(model.model_.encoding_.encode(test[COLUMNS])),
+            model.predict_proba(test[COLUMNS]),
+            alone.predict_proba(test[COLUMNS]),
+        )
+    )
+    assert found < start
+    assert found == pytest.approx(expected, rel=0.05)
+
+
+def test_strategy_of_a_notebook_travels_to_the_workers(cluster, arrays):
+    class Mine:
+        def weight(self, t, y, phi):
+            raise AssertionError
+
+        def reduced_weight(self, t, each):
+            (n,) = np.sum(each(lambda y, phi, w: [len(y)]), axis=0)
+            return 1.0 - 1.0 / n
+
+    model = Regressor(2, rescaling=Mine(), early_stopping=False, feedback="in_sample", **QUICK)
+    np.testing.assert_allclose(model.fit(*arrays).weights_, 1 - 1 / N)
+
+
+@pytest.fixture
+def object_store(tmp_path):
+    """The URL of a folder behind an object store on loopback, in WebHDFS's protocol."""
+    folder = tmp_path / "store"
+    folder.mkdir()
+
+    class Store(BaseHTTPRequestHandler):
+        def do_GET(self):
+            url = urlsplit(self.path)
+            query = parse_qs(url.query)
+            file = folder / url.path.removeprefix("/webhdfs/v1/").removeprefix("bucket").strip("/")
+            what = query["op"][0].upper()
+            if not file.exists():
+                self.answer(404, b'{"RemoteException": {"message": "no such file"}}')
+            elif what == "OPEN":
+                start = int(query.get("offset", ["0"])[0])
+                stop = start + int(query.get("length", [str(file.stat().st_size)])[0])
+                self.answer(200, file.read_bytes()[start:stop])
+            elif what == "GETFILESTATUS":
+                self.answer(200, json.dumps({"FileStatus": status(file)}).encode())
+            else:
+                found = [status(f) | {"pathSuffix": f.name} for f in sorted(file.iterdir())]
+                self.answer(200, json.dumps({"FileStatuses": {"FileStatus": found}}).encode())
+
+        def answer(self, code, body):
+            self.send_response(code)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    def status(file):
+        kind = "DIRECTORY" if file.is_dir() else "FILE"
+        return {"type": kind, "length": file.stat().st_size, "pathSuffix": ""}
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Store) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield folder, f"webhdfs://127.0.0.1:{server.server_address[1]}/bucket"
+        server.shutdown()
+
+
+def test_table_of_an_object_store_is_that_of_a_folder(cluster, labelled, object_store):
+    dd = pytest.importorskip("dask.dataframe")
+    folder, url = object_store
+    dd.from_pandas(labelled, npartitions=4).to_parquet(folder / "table")
+    model = Classifier(2, early_stopping=False, **QUICK)
+    near, far = (
+        clone(model).fit(place, "label", "w", drop=["p"]).losses_
+        for place in (folder / "table", f"{url}/table")
+    )
+    np.testing.assert_array_equal(far, near)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_adaptive_cluster_of_workers_with_threads_keeps_those_that_hold_shards(
+    arrays, tmp_path, eventually
+):
+    import dask
+    from distributed import Client, LocalCluster
+
+    model = Regressor(30, init="mean", early_stopping=False, **QUICK)
+    with (
+        dask.config.set({"distributed.adaptive.wait-count": 1}),
+        LocalCluster(n_workers=3, threads_per_worker=2, dashboard_address=None) as processes,
+        Client(processes) as client,
+    ):
+        model.set_params(client=client)
+        expected = clone(model).fit(*arrays).losses_
+        again, found = clone(model).set_params(checkpoint=tmp_path), []
+        fit = threading.Thread(target=lambda: found.append(again.fit(*arrays)))
+        fit.start()
+        eventually((tmp_path / "round-0001.json").exists)
+        before = set(client.scheduler_info()["workers"])
+        processes.adapt(minimum=1, maximum=3, interval="100ms")
+        eventually((tmp_path / "round-0020.json").exists)
+        assert set(client.scheduler_info()["workers"]) == before
+        fit.join()
+        np.testing.assert_array_equal(found[0].losses_, expected)
+        deadline = time.monotonic() + 60
+        while len(client.scheduler_info()["workers"]) > 1 and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert len(client.scheduler_info()["workers"]) == 1  # nothing holds them any more

@@ -26,8 +26,11 @@ from pipeline.boosting.distributed.local import InThisProcess
 from pipeline.boosting.distributed.parts import MemoryPart, Table, Unfit, parquet_table
 from pipeline.boosting.distributed.shard import Network, Shard
 from pipeline.boosting.engines import TreeSettings
-from pipeline.boosting.engines.lightgbm import Bins, LightgbmEngine
+from pipeline.boosting.engines.lightgbm import LOSSLESS, Bins, LightgbmEngine
+from pipeline.boosting.losses import LogLoss
 from pipeline.boosting.rescaling import Adaptive, Relaxed, Unit
+from pipeline.boosting.rows import TrainingRows
+from pipeline.boosting.trajectories import BoostingSettings, CrossFit
 
 TREES = TreeSettings(8, 3, min_samples_leaf=5)
 SETTINGS = FitSettings(
@@ -44,9 +47,10 @@ def data(n=3000, d=4, missing=0.05):
     return X, y, f0
 
 
-def in_parts(X, y, f0, n_parts=5):
+def in_parts(X, y, f0, n_parts=5, weights=None):
     cuts = np.array_split(np.arange(len(y)), n_parts)
-    parts = tuple(MemoryPart(k, X[i], y[i], f0[i]) for k, i in enumerate(cuts))
+    weigh = (lambda i: None) if weights is None else (lambda i: weights[i])
+    parts = tuple(MemoryPart(k, X[i], y[i], f0[i], weigh(i)) for k, i in enumerate(cuts))
     names = tuple(f"x{j}" for j in range(X.shape[1]))
     return Table(parts, tuple(len(i) for i in cuts), names)
 
@@ -136,7 +140,7 @@ def fitted(table, settings=SETTINGS, holders=None, checkpoint=None):
             if holders is not here
             else [here._shard]
         )
-        return fit, steps, np.concatenate([shard.f for shard in shards])
+        return fit, steps, np.concatenate([half.f[0] for shard in shards for half in shard.halves])
 
 
 @pytest.mark.parametrize("rescaling", [Unit(), Relaxed(), Adaptive()])
@@ -151,8 +155,8 @@ def test_one_shard_has_the_rounds_of_the_engine_in_memory(rescaling):
     # LightGBM keeps labels in single precision; here they are centred before, there after.
     np.testing.assert_allclose(f, expected[-1].f, atol=1e-6 * y.std())
     for ours, theirs in zip(steps[1:], expected, strict=True):
-        assert ours.round.weight == pytest.approx(theirs.weight, rel=1e-6)
-        assert ours.round.gap == pytest.approx(theirs.gap, rel=1e-6)
+        assert ours.weight == pytest.approx(theirs.weight, rel=1e-6)
+        assert ours.gap == pytest.approx(theirs.gap, rel=1e-6)
         assert ours.loss == pytest.approx(np.mean((y - theirs.f) ** 2), rel=1e-6)
     assert fit.losses[0] == pytest.approx(np.mean((y - f0) ** 2), rel=1e-12)
 
@@ -161,7 +165,7 @@ def test_what_training_gives_rows_is_what_their_ensembles_predict():
     X, y, f0 = data()
     fit, steps, f = fitted(in_parts(X, y, f0))
     followed = f0
-    for round_ in fit.rounds:
+    for round_ in fit.rounds[0]:
         followed = advance(followed, X, round_, 0.5)
     np.testing.assert_array_equal(f, followed)
     np.testing.assert_array_equal(steps[-1].f_sample, followed)  # all rows are in the sample
@@ -320,7 +324,7 @@ def test_file_that_is_gone_or_damaged_is_named(tmp_path):
 @given(rows=st.lists(st.integers(1, 50), min_size=1, max_size=12), n=st.integers(1, 9))
 def test_rows_are_shared_out_evenly_each_once_and_in_order(rows, n):
     parts = tuple(
-        parts_module.ParquetPart(k, "", 0, ("x",), ("y",), None, size)
+        parts_module.ParquetPart(k, "", 0, parts_module.Columns(("x",), ("y",)), size)
         for k, size in enumerate(rows)
     )
     table = Table(parts, tuple(rows), ("x",))
@@ -350,25 +354,242 @@ def test_chunks_are_shared_out_whole(rows, n):
     assert all(shares)
 
 
+# --- classes and weights --------------------------------------------------------------------------
+
+
+def classes(n=3000, seed=0):
+    """Rows of two classes, with initial probabilities and whole weights from 0 to 3."""
+    X, score, _ = data(n)
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < 1 / (1 + np.exp(-2 * score))).astype(float)
+    p = 1 / (1 + np.exp(-0.3 * np.nan_to_num(X[:, 2])))
+    return X, y, p, rng.integers(0, 4, n).astype(float)
+
+
+def few_kinds_of_rows(n=4000):
+    """The same for 27 kinds of rows, so that each leaf has many.
+
+    (With the log-loss or weights, LightGBM estimates the number of a leaf's rows from their
+    curvatures, in one way for one shard and in another for several: small leaves are not equal.)
+    """
+    rng = np.random.default_rng(2)
+    X = rng.integers(0, 3, (n, 3)).astype(float)
+    y = (rng.random(n) < 0.2 + 0.15 * X[:, 0] * (X[:, 1] > 0)).astype(float)
+    return X, y, 0.3 + 0.1 * X[:, 2], rng.integers(0, 4, n).astype(float)
+
+
+LOG = replace(SETTINGS, loss=LogLoss(), rescaling=Unit())
+PLAIN = replace(SETTINGS, rescaling=Unit())
+
+
+@pytest.mark.parametrize("rescaling", [Unit(), Adaptive()])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_log_loss_of_one_shard_has_the_rounds_of_the_engine_in_memory(rescaling, weighted):
+    X, y, p, w = classes()
+    w = w if weighted else None
+    settings = replace(LOG, rescaling=rescaling)
+    _, steps, _ = fitted(in_parts(X, y, p, weights=w), settings)
+    loss = LogLoss()
+    fitter = LightgbmEngine(TREES).bind(X, w)
+    expected = boost(
+        y, loss.score(p), 3, 0.5, loss.rescaling(rescaling),
+        lambda t, f, _: loss.fit(fitter, y, f, f, round_seed(7, t), w), w,
+    )  # fmt: skip
+    for ours, theirs in zip(steps[1:], expected, strict=True):
+        # LightGBM's own log-loss rounds differently to single precision.
+        assert ours.weight == pytest.approx(theirs.weight, rel=1e-5)
+        assert ours.gap == pytest.approx(theirs.gap, rel=1e-4)
+        mean = np.average(loss.of_rows(y, theirs.f), weights=w)
+        assert ours.loss == pytest.approx(mean, rel=1e-5)
+
+
+@pytest.mark.parametrize("settings", [PLAIN, LOG, replace(LOG, rescaling=Adaptive())])
+@pytest.mark.parametrize("feedback", ["in_sample", "honest"])
+def test_several_shards_give_what_one_gives_with_classes_and_weights(tmp_path, settings, feedback):
+    settings = replace(settings, feedback=feedback)
+    for make, number in ((few_kinds_of_rows, 1), (classes, 2)):
+        X, y, p, w = make()
+        table = in_parts(X, y, p, 7, w)
+        _, few, _ = fitted(table, settings, InThreads(tmp_path / f"{number}", number))
+        _, several, _ = fitted(table, settings, InThreads(tmp_path / "3", 3))
+        for a, b in zip(few, several, strict=True):
+            assert b.loss == pytest.approx(a.loss, rel=1e-9)
+            assert (b.weight, b.gap) == pytest.approx((a.weight, a.gap), rel=1e-9, nan_ok=True)
+        np.testing.assert_allclose(several[-1].f_sample, few[-1].f_sample, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("settings", [PLAIN, LOG, replace(LOG, rescaling=Adaptive())])
+def test_whole_weights_are_repeated_rows(settings):
+    X, y, p, w = few_kinds_of_rows()
+    settings = replace(settings, bins=LOSSLESS)  # bins count rows: there is one for every value
+    _, weighted, _ = fitted(in_parts(X, y, p, weights=w), settings)
+    times = w.astype(int)
+    _, repeated, _ = fitted(in_parts(*(np.repeat(v, times, axis=0) for v in (X, y, p))), settings)
+    for a, b in zip(weighted, repeated, strict=True):
+        # LightGBM has weights, divided by their mean, in single precision.
+        assert a.loss == pytest.approx(b.loss, rel=1e-7)
+        assert (a.weight, a.gap) == pytest.approx((b.weight, b.gap), rel=1e-5, nan_ok=True)
+
+
+def test_first_honest_round_is_that_of_two_trajectories_in_memory():
+    X, y, p, w = few_kinds_of_rows()
+    settings = replace(LOG, feedback="honest", n_rounds=1)
+    fit, steps, _ = fitted(in_parts(X, y, p, 1, w), settings)
+    sample = fit.sample  # all rows of positive weight
+    rows = TrainingRows(y=sample.y, weights=sample.weights, table=X, X=sample.X, labels=sample.y)
+    own = BoostingSettings(LogLoss(), LightgbmEngine(TREES), 0.5, Unit(), 7, "honest")
+    f0 = LogLoss().score(sample.f0)
+    crossed = CrossFit(own, rows, sample.X, [f0, f0], sample.half, 1)
+    *_, expected = crossed.stages()
+    assert steps[-1].loss == pytest.approx(crossed.losses[-1], rel=1e-6)
+    np.testing.assert_allclose(steps[-1].f_sample, expected, atol=1e-5)
+    assert sample.half.mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_honest_predictions_of_noise_know_nothing_of_the_outcomes():
+    X, _, f0 = data(6000)
+    y = np.random.default_rng(5).normal(size=6000)
+    settings = replace(PLAIN, n_rounds=6, trees=TreeSettings(20, 6, 0.2, 5))
+    table = in_parts(X, y, 0.0 * f0)
+    (_, in_sample, _), (fit, honest, _) = (
+        fitted(table, replace(settings, feedback=how)) for how in ("in_sample", "honest")
+    )
+    assert np.cov(in_sample[-1].f_sample, y)[0, 1] > 0.3
+    assert abs(np.cov(honest[-1].f_sample, fit.sample.y)[0, 1]) < 0.1
+
+
+def test_labels_of_any_kind_are_two_classes(tmp_path):
+    X, y, p, w = classes()
+    frame = frame_of(X, y, p).assign(w=w)
+    frame["y"] = np.where(y == 1, "yes", "no")
+    write_parquet(tmp_path, frame)
+    table = parquet_table(tmp_path, ["y"], initial="f0", weight="w", positive="yes")
+    _, words, _ = fitted(table, LOG)
+    frame["y"] = y.astype(int) + 7
+    write_parquet(tmp_path, frame)
+    table = parquet_table(tmp_path, ["y"], initial="f0", weight="w", positive="8")
+    _, numbers, _ = fitted(table, LOG)
+    cuts = np.cumsum(table.rows)[:-1]
+    pieces = zip(*(np.split(v, cuts) for v in (X, y, p, w)), strict=True)
+    parts = tuple(MemoryPart(k, *piece) for k, piece in enumerate(pieces))
+    expected = fitted(Table(parts, table.rows, table.columns), LOG)[1]
+    losses = [[step.loss for step in steps] for steps in (words, numbers, expected)]
+    assert losses[0] == losses[1] == losses[2]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "says"),
+    [
+        ("y", None, "no label"),
+        ("y", "all", "one class only"),
+        ("w", -1.0, "negative"),
+        ("w", np.nan, "missing"),
+        ("w", "zero", "zero for all rows"),
+        ("f0", 1.5, "probabilities"),
+    ],
+)
+def test_classes_and_weights_that_cannot_be_used_are_refused(tmp_path, column, value, says):
+    X, y, p, w = classes(300)
+    frame = frame_of(X, y, p).assign(w=w)
+    frame["y"] = np.where(y == 1, "yes", "no")
+    if value == "all":
+        frame["y"] = "yes"
+    elif value == "zero":
+        frame["w"] = 0.0
+    else:
+        frame.loc[3, column] = value
+    write_parquet(tmp_path, frame)
+    with pytest.raises(Unfit, match=says):
+        fitted(parquet_table(tmp_path, ["y"], (), "f0", "w", "yes"), LOG)
+
+
+def test_rows_without_weight_are_as_good_as_absent():
+    X, y, p, w = classes()
+    absent = w == 0
+    assert absent.any()
+    _, steps, _ = fitted(in_parts(X, np.where(absent, 1 - y, y), p, weights=w), LOG)
+    _, expected, _ = fitted(in_parts(X, y, p, weights=w), LOG)
+    assert [s.loss for s in steps] == [s.loss for s in expected]
+
+
+def test_a_level_of_one_part_and_parts_of_very_different_sizes_are_all_fitted(tmp_path):
+    rng = np.random.default_rng(1)
+    words = np.array(["often"] * 3000, dtype=object)
+    words[2400:2600] = "once"  # all in one file
+    y = 3.0 * (words == "once") + 0.1 * rng.normal(size=3000)
+    frame = pd.DataFrame({"w": words, "x": rng.normal(size=3000), "y": y})
+    at = 0
+    for k, size in enumerate((1, 2390, 300, 309)):
+        frame[at : at + size].to_parquet(tmp_path / f"{k}.parquet", index=False)
+        at += size
+    table = parquet_table(tmp_path, ["y"])
+    settings = replace(PLAIN, initial="mean", trees=TreeSettings(30, 3, 0.2, 5), n_rounds=4)
+    fit, one, _ = fitted(table, settings)
+    assert fit.encoding.codes[0].levels == ("often", "once")
+    assert one[-1].loss < 0.05
+    _, three, _ = fitted(table, settings, InThreads(tmp_path / "shards", 3))
+    assert three[-1].loss == pytest.approx(one[-1].loss, rel=1e-9)
+
+
+def test_files_behind_a_url_are_those_of_a_folder(tmp_path):
+    fsspec = pytest.importorskip("fsspec")
+    write_parquet(tmp_path, frame_of(*data(1500)))
+    place = "memory://bucket/table"
+    fsspec.filesystem("memory").put(f"{tmp_path}/", "/bucket/table/", recursive=True)
+    found, expected = (
+        fitted(parquet_table(path, ["y"], initial="f0"))[1] for path in (place, tmp_path)
+    )
+    assert [s.loss for s in found] == [s.loss for s in expected]
+    one = parquet_table(f"{place}/part-0.parquet", ["y"])
+    assert {part.path for part in one.parts} == {f"{place}/part-0.parquet"}
+    with pytest.raises(Unfit, match="no Parquet file"):
+        parquet_table("memory://bucket/nothing", ["y"])
+
+
+class Cautious:
+    """Half way from 1 to the weight that keeps the mean size."""
+
+    def weight(self, t, y, phi, sample_weight=None):
+        return self.reduced_weight(t, lambda function: [function(y, phi, sample_weight)])
+
+    def reduced_weight(self, t, each):
+        of_y, of_phi = np.sum(each(lambda y, phi, w: (np.abs(y).sum(), np.abs(phi).sum())), axis=0)
+        return 0.5 + 0.5 * of_y / of_phi
+
+
+def test_strategy_of_ones_own_that_reduces_is_that_of_one_machine(tmp_path):
+    X, y, f0 = data()
+    settings = replace(SETTINGS, rescaling=Cautious())
+    _, own, _ = fitted(in_parts(X, y, f0), settings, InThreads(tmp_path, 2))
+    fitter = LightgbmEngine(TREES).bind(X)
+    expected = boost(y, f0, 3, 0.5, Cautious(), lambda t, f, r: fitter.fit(f, r, round_seed(7, t)))
+    assert [s.weight for s in own[1:]] == pytest.approx([s.weight for s in expected], rel=1e-6)
+
+
 # --- shards that are lost -------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("before", [False, True])
-def test_shard_that_is_lost_at_any_step_changes_no_bit(tmp_path, before):
+@pytest.mark.parametrize("honest", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
+def test_shard_that_is_lost_at_any_step_changes_no_bit(tmp_path, before, honest):
     X, y, f0 = data(1200)
     table, settings = in_parts(X, y, f0, 4), replace(SETTINGS, n_rounds=2)
+    if honest:
+        X, y, p, w = classes(1200)
+        table = in_parts(X, y, p, 4, w)
+        settings = replace(LOG, n_rounds=2, feedback="honest")
     holders = InThreads(tmp_path / "undisturbed", 2)
     _, expected, f = fitted(table, settings, holders)
     calls = holders.calls
-    assert set(calls) == {"read", "bin", "start", "train", "step"}
+    assert set(calls) - {"reduced"} == {"read", "bin", "start", "train", "step"}
     for number in range(before, len(calls), 2):
         holders = InThreads(tmp_path / f"{number}", 2, {number: (number // 2 % 2, before)})
-        fit, steps, g = fitted(table, settings, holders)
+        _, steps, g = fitted(table, settings, holders)
         assert holders.calls != calls  # it was disturbed
         np.testing.assert_array_equal(g, f)
         assert [s.loss for s in steps] == [s.loss for s in expected]
-        assert [r.gap for r in fit.rounds] == [s.round.gap for s in expected[1:]]
+        assert [s.gap for s in steps[1:]] == [s.gap for s in expected[1:]]
 
 
 @pytest.mark.parametrize("changed", ["y", "X", "f0"])
@@ -405,10 +626,14 @@ def test_cluster_that_loses_shards_again_and_again_is_given_up(tmp_path):
 
 @pytest.mark.parametrize("initial", ["given", "mean", "forest"])
 @pytest.mark.parametrize("kept", [0, 1, 3])
-def test_fit_that_ended_goes_on_to_the_same_bits(tmp_path, kept, initial):
-    X, y, f0 = data()
-    table = in_parts(X, y, f0)
+@pytest.mark.parametrize("honest", [False, True])
+def test_fit_that_ended_continues_to_the_same_bits(tmp_path, kept, initial, honest):
+    table = in_parts(*data())
     settings = replace(SETTINGS, initial=initial, held_out=0.2)
+    if honest:
+        X, y, p, w = classes()
+        table = in_parts(X, y, p, 4, w)
+        settings = replace(settings, loss=LogLoss(), feedback="honest")
     _, steps, f = fitted(table, settings, checkpoint=tmp_path)
     for t in range(kept + 1, 4):
         (tmp_path / f"round-{t:04d}.json").unlink()
@@ -416,8 +641,8 @@ def test_fit_that_ended_goes_on_to_the_same_bits(tmp_path, kept, initial):
     with InThisProcess() as here:
         fit = DistributedFit(table, here, settings, tmp_path, told.append)
         again = list(fit.run())
-        np.testing.assert_array_equal(here._shard.f, f)
-    assert any(f"after round {kept}" in line for line in told) == (kept > 0)
+        np.testing.assert_array_equal(np.concatenate([half.f[0] for half in here._shard.halves]), f)
+    assert any(f"continues at round {kept + 1}" in line for line in told) == (kept > 0)
     assert [s.loss for s in again] == [s.loss for s in steps]
     np.testing.assert_array_equal(again[-1].f_held_out, steps[-1].f_held_out)
 
@@ -429,7 +654,7 @@ def test_damaged_round_is_computed_again(tmp_path):
     file = tmp_path / "round-0002.json"
     good = file.read_text()
     content = json.loads(good)
-    content["content"]["weight"] += 1e-9
+    content["content"]["weights"][0] += 1e-9
     nested = "[" * 100_000 + "]" * 100_000
     for bad in (json.dumps(content), good[: len(good) // 2], "", "[]", nested, *ill_models(good)):
         file.write_text(bad)
@@ -440,7 +665,7 @@ def test_damaged_round_is_computed_again(tmp_path):
 
 def ill_models(good):
     """Yield rounds with a valid seal whose model LightGBM would end the process for."""
-    model = json.loads(good)["content"]["model"]
+    (model,) = json.loads(good)["content"]["models"]
     for bad in (
         "",
         "tree",
@@ -452,7 +677,7 @@ def ill_models(good):
         model.replace("threshold=", "threshold=nan "),
         model.replace("max_feature_idx=", "max_feature_idx=-"),
     ):
-        yield json.dumps(checkpoint._sealed(json.loads(good)["content"] | {"model": bad}))
+        yield json.dumps(checkpoint._sealed(json.loads(good)["content"] | {"models": [bad]}))
 
 
 def test_what_is_no_file_is_told_in_a_sentence_and_nothing_hangs(tmp_path):
@@ -492,7 +717,7 @@ def test_more_rounds_go_on_where_fewer_ended(tmp_path):
     )
 
 
-def test_strategies_of_ones_own_are_refused():
+def test_strategies_of_ones_own_that_do_not_reduce_are_refused():
     class Mine:
         def weight(self, t, y, phi):
             return 1.0

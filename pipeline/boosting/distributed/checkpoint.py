@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,15 +21,16 @@ from .parts import Unfit
 class Saved:
     """What is kept of a round, or of the start.
 
-    loss : mean of (y − f)².  constant : added to the trees.  model : the round's trees; at the
-    start, f_0, or None if that was given.
+    loss : the mean loss.  The others have an entry for each trajectory: constants are added to the
+    trees, models are the round's trees; at the start there is one model, f_0, or None if that was
+    given.
     """
 
     loss: float
-    weight: float
-    gap: float
-    constant: float
-    model: str | None
+    models: Sequence[str | None]
+    weights: Sequence[float] = ()
+    gaps: Sequence[float] = ()
+    constants: Sequence[float] = ()
 
 
 class Checkpoint:
@@ -71,7 +72,8 @@ class Checkpoint:
             try:
                 saved = Saved(**(content or {}))
                 if found:  # at the start there may be another predictor than trees
-                    lightgbm_nodes(str(saved.model), float(saved.constant))
+                    for model, constant in zip(saved.models, saved.constants, strict=True):
+                        lightgbm_nodes(str(model), float(constant))
                 found.append(saved)
             except (TypeError, ValueError):  # absent, damaged, or written by another version
                 return found

@@ -8,7 +8,8 @@ and makes the lost shards again on workers that a nanny or an operator has start
 cluster does one fit at a time: two would wait for each other's trainings and take too much memory.
 
 Functions and their arguments travel as bytes: Dask's scheduler unpickles what it passes on, and may
-lack this package or hold another version of it.
+lack this package or hold another version of it. A task that waits on each worker (`_hold`) tells
+Dask that the worker is in use: an adaptive cluster would end one that looks idle, with its shard.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ class OnDask:
         self, client: Any, n_shards: int | None = None, patience: float = 300.0, code: str = ""
     ) -> None:
         self.client, self.patience = client, patience
+        self._known: Mapping[str, Any] = {}  # the workers when they were last looked at
         present = len(self._workers())
         self.n_shards = n_shards or max(1, present)
         if present < self.n_shards:
@@ -80,11 +82,12 @@ class OnDask:
             ) from None
         self._fit, self._code, self._remote = uuid.uuid4().hex, code, remote(code)
         self._where: dict[int, str] = {}  # the address of each shard's worker
+        self._held: dict[int, Any] = {}  # the tasks that hold these workers
 
     @contextmanager
     def open(self) -> Iterator[OnDask]:
         """A context in which no other fit uses the cluster; at its end the shards are removed."""
-        from distributed import Lock
+        from distributed import Lock, wait
 
         with self.client.as_current():
             lock = Lock(LOCK)
@@ -99,6 +102,8 @@ class OnDask:
         finally:
             with contextlib.suppress(Exception):  # whatever the state of the cluster
                 self.client.run(_remove_shards, self._fit, on_error="ignore")
+                wait(list(self._held.values()), timeout=FETCH)  # they end now
+            self._held.clear()
             with contextlib.suppress(Exception):
                 lock.release()
 
@@ -157,6 +162,7 @@ class OnDask:
             self._finish(
                 {shard: self._submit(shard, _create, replace(settings, n_threads=n_threads))}
             )
+            self._held[shard] = self._submit(shard, _hold)
         except BaseException:
             self._where.pop(shard, None)
             raise
@@ -203,21 +209,29 @@ class OnDask:
         address = self._where.get(shard)
         if address not in self._workers():
             raise ShardsLost(f"the worker of shard {shard} is gone")
+        action = arguments[0] if function is _call else function
+        name = getattr(action, "__name__", "call").strip("_")  # what the dashboard shows
         return self._task(
-            _returning_errors, function, (self._fit, shard), *arguments, workers=[address]
-        )
+            _returning_errors, function, (self._fit, shard), *arguments, workers=[address],
+            key=f"mcgb-{name}-{uuid.uuid4().hex}",
+        )  # fmt: skip
 
     def _task(self, function: Callable[..., Any], *arguments: Any, **where: Any) -> Any:
         """A call as a task. Its last arguments may be chunks of Dask collections (`dask_table`)."""
+        from cloudpickle import dumps  # Dask's: functions of a notebook travel as well
+
         plain = [a for a in arguments if not hasattr(a, "__dask_graph__")]
+        key = where.pop("key", None)
         # The worker of a chunk is only preferred: a chunk keeps its name, and with it the first
         # worker that was named for it, which may be gone when the chunk is needed again.
         chunks = [
             self.client.compute(chunk, **where, allow_other_workers=bool(where))
             for chunk in arguments[len(plain) :]
         ]
-        packed = pickle.dumps((function, plain))
-        return self.client.submit(self._remote, packed, *chunks, **where, pure=False, retries=0)
+        packed = dumps((function, plain))
+        return self.client.submit(
+            self._remote, packed, *chunks, **where, key=key, pure=False, retries=0
+        )
 
     def _finish(self, futures: Mapping[int, Any], together: bool = False) -> dict[int, Any]:
         """The results of calls on shards, once each call has ended or has lost its worker.
@@ -295,7 +309,12 @@ class OnDask:
     def _workers(self) -> Mapping[str, Any]:
         if self.client.status != "running":  # the client would repeat what it heard last
             raise ConnectionError("the connection to the Dask scheduler is lost")
-        return self.client.scheduler_info(n_workers=-1)["workers"]
+        # Not client.scheduler_info(), which may return what the client asked for by itself in
+        # between: a description without workers, all of which would seem to be gone.
+        with contextlib.suppress(OSError):  # the status will tell
+            identity = self.client.sync(self.client.scheduler.identity, n_workers=-1)
+            self._known = identity["workers"]
+        return self._known
 
 
 def _is_running(worker: Mapping[str, Any]) -> bool:
@@ -363,6 +382,15 @@ def _create(key: tuple[str, int], settings: ShardSettings) -> None:
     SHARDS[key] = Shard(settings, folder)
 
 
+def _hold(key: tuple[str, int]) -> None:
+    """Wait, without a thread of the worker's own, as long as the worker has a shard."""
+    from distributed import secede
+
+    secede()
+    while key in SHARDS:
+        time.sleep(POLL)
+
+
 def _call(key: tuple[str, int], action: Callable[..., T], *arguments: Any) -> T:
     if key not in SHARDS:
         raise ShardsLost(f"shard {key[1]} is gone (its worker has started anew)")
@@ -388,7 +416,9 @@ def _remove_shards(fit: str | None = None) -> None:
 # --- tables of Dask collections -------------------------------------------------------------------
 
 
-def dask_table(client: Any, X: Any, y: Any, initial_prediction: Any = None) -> Table:
+def dask_table(
+    client: Any, X: Any, y: Any, initial_prediction: Any = None, sample_weight: Any = None
+) -> Table:
     """Dask arrays or data frames as a table, whose parts are `MemoryPart`s that Dask will make.
 
     All collections must have the same chunks.
@@ -396,13 +426,14 @@ def dask_table(client: Any, X: Any, y: Any, initial_prediction: Any = None) -> T
     from dask import delayed
 
     of_X, sizes = chunks_of(X)
-    of_y, _ = chunks_of(y)
-    of_f0 = [None] * len(of_X) if initial_prediction is None else chunks_of(initial_prediction)[0]
-    for name, chunks in (("y", of_y), ("initial_prediction", of_f0)):
-        if len(chunks) != len(of_X):
-            raise Unfit(f"{name}: has {len(chunks)} chunks, X has {len(of_X)}")
+    others = {"y": y, "initial_prediction": initial_prediction, "sample_weight": sample_weight}
+    columns = [of_X]
+    for name, collection in others.items():
+        columns.append([None] * len(of_X) if collection is None else chunks_of(collection)[0])
+        if len(columns[-1]) != len(of_X):
+            raise Unfit(f"{name}: has {len(columns[-1])} chunks, X has {len(of_X)}")
     rows = sizes or client.compute([delayed(len)(chunk) for chunk in of_X], sync=True)
-    kept = [chunk for chunk in zip(of_X, of_y, of_f0, rows, strict=True) if chunk[-1]]
+    kept = [chunk for chunk in zip(*columns, rows, strict=True) if chunk[-1]]
     if not kept:
         raise Unfit("X: has no rows")
     parts = tuple(delayed(MemoryPart)(k, *chunk[:-1]) for k, chunk in enumerate(kept))

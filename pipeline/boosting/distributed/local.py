@@ -34,7 +34,7 @@ class InThisProcess(AbstractContextManager["InThisProcess"]):
         self._folder.cleanup()
 
     def require(self, n_bytes: float) -> None:
-        """See `Holders`; the memory of this machine is not checked."""
+        """Do nothing: the memory of this machine is not checked."""
 
     def present(self) -> Collection[int]:
         """See `Holders`."""

@@ -61,6 +61,8 @@ class Kind(ABC):
     # Whether its runs are computed in the driver's process, because each of them uses workers by
     # itself
     in_driver: ClassVar[bool] = False
+    # Whether checkpoints stay when a run is stored, so that a longer one continues it
+    keeps_checkpoints: ClassVar[bool] = False
 
     def applies(self, config: Config) -> bool:  # noqa: ARG002
         """Whether it takes the place of a kind of which it is an alternative."""
@@ -80,6 +82,10 @@ class Kind(ABC):
     @abstractmethod
     def ground_key(self, config: Config) -> str:
         """What runs of one dataset and seed must have in common to share their ground."""
+
+    def checkpoint_key(self, config: Config, data_sha256: str) -> Key:
+        """What runs must have in common to continue each other's checkpoints."""
+        return self.key(config, data_sha256)
 
     def digest(self, library: Library, dataset: Dataset) -> str:
         """A hash of a dataset's content."""

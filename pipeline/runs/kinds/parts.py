@@ -6,18 +6,27 @@ audit, is of a random sample of about ``audit.rows`` rows of each side.
 
 import logging
 import math
+import sys
 import time
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from pipeline.boosting.distributed.checkpoint import Checkpoint
-from pipeline.boosting.distributed.fit import DistributedFit, FitSettings, Holders, ShardsLost
+from pipeline.boosting.distributed.fit import (
+    DistributedFit,
+    DistributedStep,
+    FitSettings,
+    Holders,
+    ShardsLost,
+)
 from pipeline.boosting.distributed.initial import FOREST
 from pipeline.boosting.distributed.local import InThisProcess
 from pipeline.boosting.distributed.parts import Table, Unfit
 from pipeline.boosting.engines.base import TreeSettings
 from pipeline.boosting.engines.lightgbm import Bins
+from pipeline.boosting.losses import SquaredLoss
+from pipeline.boosting.rescaling import Reduced
 from pipeline.config.schema import Config, Custom, Dataset, Lightgbm
 from pipeline.datasets.library import Library
 from pipeline.datasets.parts import table_in_parts
@@ -25,7 +34,7 @@ from pipeline.errors import ConfigError, DataError, UserError
 from pipeline.runs.engines import engine_of
 from pipeline.runs.keys import Key, key_hash, seeds
 from pipeline.runs.kinds.base import OnRound, Row, Run, Setting, record_of
-from pipeline.runs.kinds.rounds import Measured, Rounds, rounds_run
+from pipeline.runs.kinds.rounds import Measured, Rounds, loss_of, rounds_run
 from pipeline.runs.strategies import rescaling_of
 
 log = logging.getLogger("pipeline")
@@ -40,15 +49,17 @@ def run(config: Config, table: Table, data_sha256: str, checkpoint: Path, on_rou
             fit = DistributedFit(table, holders, settings_of(config), checkpoint, log.info)
             for step in fit.run():
                 if step.t == 0:  # the rows to measure on are known now
-                    sides = [(fit.encoding.expanded(s.X), s.y) for s in (fit.sample, fit.held_out)]
-                    measured = Measured(config, *sides)
-                f, last = (step.f_sample, step.f_held_out), step.round
-                gap, weight = (last.gap, last.weight) if last else (math.nan, math.nan)
-                rows.append(measured.row(config, step.t, *f, gap, weight, step.loss))
-                if step.t == 0:
+                    train, test = (
+                        (fit.encoding.expanded(some.X), some.y, some.weights)
+                        for some in (fit.sample, fit.held_out)
+                    )
+                    measured = Measured(config, train, test)
+                f = step.f_sample, step.f_held_out
+                rows.append(measured.row(config, step.t, *f, step.gap, step.weight, step.loss))
+                if step.t <= fit.n_known:  # rounds of a checkpoint take no time
                     begun = time.monotonic()
                 on_round(rows[-1])
-                _tell(step.t, config.boosting.rounds, table.n_rows, time.monotonic() - begun)
+                _tell(step, fit, time.monotonic() - begun)
             seconds = time.perf_counter() - started
             record = record_of(config, data_sha256, seconds, _sizes(fit), seeds=seeds(config))
     except Unfit as error:
@@ -79,6 +90,7 @@ def settings_of(config: Config) -> FitSettings:
         held_out=config.dataset.test_size,
         sample=config.audit.rows,
         seed=config.seed,
+        loss=loss_of(config),
     )
 
 
@@ -87,27 +99,36 @@ def holders_of(config: Config, checkpoint: Path) -> AbstractContextManager[Holde
     if not config.grid.on_dask:
         assert isinstance(config.engine, Lightgbm)
         return InThisProcess(config.engine.threads, checkpoint)
-    from pipeline.runs.workers.dask import shard_holders  # an optional extra
+    import cloudpickle  # an optional extra, as are the next
 
+    from pipeline.runs.workers.dask import shard_holders
+
+    if isinstance(config.strategy, Custom):  # its module may be this machine's alone
+        module = type(rescaling_of(config.strategy)).__module__
+        cloudpickle.register_pickle_by_value(sys.modules[module])
     n_shards = Checkpoint.shards_in(checkpoint) or config.grid.workers
     return shard_holders(config.grid, n_shards)
 
 
-def _tell(t: int, rounds: int, rows: int, seconds: float) -> None:
-    if 0 < t < rounds:
-        left = seconds / t * (rounds - t)
+def _tell(step: DistributedStep, fit: DistributedFit, seconds: float) -> None:
+    """Log a round that was computed; ``seconds`` is the time of all of these so far."""
+    done, rounds = step.t - fit.n_known, fit.settings.n_rounds
+    if done > 0:
         log.info(
-            "round %d of %d, %s rows, %.1f s a round, about %.0f s left",
-            t, rounds, f"{rows:,}", seconds / t, left,
+            "round %d of %d, %s rows, loss %.6g, %.1f s a round, about %.0f s left%s",
+            step.t, rounds, f"{fit.table.n_rows:,}", step.loss, seconds / done,
+            seconds / done * (rounds - step.t),
+            f"; lost and repeated {fit.repeated} times" if fit.repeated else "",
         )  # fmt: skip
 
 
 def _sizes(fit: DistributedFit) -> dict[str, Any]:
+    squared = isinstance(fit.settings.loss, SquaredLoss)
     return {
         "n_train": fit.n_rows,
         "n_test": len(fit.held_out.y),
         "n_features": len(fit.encoding.names),
-        "norm_residual0": math.sqrt(fit.losses[0] * fit.n_rows),
+        **({"norm_residual0": math.sqrt(fit.losses[0] * fit.mass)} if squared else {}),
         "n_rows": fit.table.n_rows,
         "n_train_audited": len(fit.sample.y),
         "n_shards": fit.holders.n_shards,
@@ -128,6 +149,7 @@ class Parts(Rounds):
     alternatives = ()
     keeps_initial = False
     in_driver = True
+    keeps_checkpoints = True
     numerics = 1
 
     def applies(self, config: Config) -> bool:
@@ -138,14 +160,17 @@ class Parts(Rounds):
         engine_of(config)  # may not be installed
         if dataset.target_scaling != "none":
             raise ConfigError("dataset.target_scaling: must be none for a table in parts")
-        if dataset.positive is not None or config.boosting.gamma:
-            raise ConfigError("dataset.positive, boosting.gamma: are not for a table in parts")
+        if config.boosting.loss == "log" and dataset.positive is None:
+            raise ConfigError("boosting.loss=log: needs a dataset with dataset.positive")
+        if config.boosting.gamma:
+            raise ConfigError("boosting.gamma: is not for a table in parts")
         if dataset.missing == "reject":
             raise ConfigError("dataset.missing: LightGBM takes missing cells of a table in parts")
-        if isinstance(config.strategy, Custom):
+        if not isinstance(rescaling_of(config.strategy), Reduced):
             raise ConfigError(
-                "strategy: a table in parts takes unit, relaxed and adaptive, whose weights are "
-                "known from sums over its shards"
+                "strategy: no process sees all rows of a table in parts; it takes unit, relaxed, "
+                "adaptive, and strategies with a reduced_weight(t, each) method (see "
+                "pipeline/boosting/rescaling.py)"
             )
 
     def key(self, config: Config, data_sha256: str) -> Key:
@@ -154,6 +179,10 @@ class Parts(Rounds):
 
     def ground_key(self, config: Config) -> str:
         return key_hash(self.key(config, ""))  # runs that take long are stored as they end
+
+    def checkpoint_key(self, config: Config, data_sha256: str) -> Key:
+        key = self.key(config, data_sha256)
+        return key | {"boosting": {**key["boosting"], "rounds": "any"}}
 
     def digest(self, library: Library, dataset: Dataset) -> str:
         return library.files_sha256(dataset)

@@ -15,6 +15,7 @@ import pandas as pd
 from pipeline.boosting.algorithm import advance, boost, mean_squared_error, norm, round_seed
 from pipeline.boosting.arrays import Floats
 from pipeline.boosting.audit import Auditor, error_of, errors_of
+from pipeline.boosting.audit.estimates import Reading
 from pipeline.boosting.engines import Ensemble
 from pipeline.boosting.engines.base import Projects
 from pipeline.boosting.engines.hybrid import HybridFitter
@@ -32,6 +33,8 @@ from pipeline.runs.logits import Logits
 from pipeline.runs.store import Initial
 from pipeline.runs.strategies import rescaling_of
 
+FITTED: Reading = "fitted_leaf_values"
+Side = tuple[Floats, Floats, Floats | None]
 AUDIT_IN_TREES = 50  # a round's audit takes about as long as this many of its trees
 
 
@@ -47,7 +50,11 @@ class CommonGround:
         self.split, self.initial = data, initial
         self.fitter, self.X_test = bound(config, data)
         self.loss = loss_of(config)
-        self.measured = Measured(config, (data.X_train, data.y_train), (data.X_test, data.y_test))
+        self.measured = Measured(
+            config,
+            (data.X_train, data.y_train, data.w_train),
+            (data.X_test, data.y_test, data.w_test),
+        )
         self.auditor_train = self.measured.train
 
     @cached_property
@@ -60,20 +67,21 @@ class CommonGround:
 
     def _fit(self, t: int, f: Floats) -> tuple[Ensemble, Floats]:
         seed = round_seed(self.config.seed, t)
-        return self.loss.fit(self.fitter, self.split.y_train, f, f, seed, None)
+        data = self.split
+        return self.loss.fit(self.fitter, data.y_train, f, f, seed, data.w_train)
 
 
 class Measured:
     """What is recorded of the rounds of a (dataset, seed).
 
-    train, test : the rows X (n, d) and outcomes y (n,) of both sides of the split.
+    train, test : the rows X (n, d), outcomes y (n,) and weights, if there are any, of both sides of
+    the split.
     """
 
-    def __init__(
-        self, config: schema.Config, train: tuple[Floats, Floats], test: tuple[Floats, Floats]
-    ) -> None:
-        self.y_train, self.y_test = train[1], test[1]
-        self.train, self.test = (auditor_of(config, X) for X, _ in (train, test))
+    def __init__(self, config: schema.Config, train: Side, test: Side) -> None:
+        _, self.y_train, self.w_train = train
+        _, self.y_test, self.w_test = test
+        self.train, self.test = (auditor_of(config, X) for X, *_ in (train, test))
         self.loss = loss_of(config)
 
     def row(
@@ -82,29 +90,41 @@ class Measured:
     ) -> Row:  # fmt: skip
         """A row of ``rounds.csv``: round t with its scores of both sides.
 
-        loss : the mean squared error of all training rows, where ``train`` is a sample of them.
+        loss : the mean loss of all training rows, where ``train`` is a sample of them.
         """
-        losses = {}
+        losses, w_train, w_test = {}, self.w_train, self.w_test
         if isinstance(self.loss, LogLoss):  # what follows is about probabilities
+            if loss is None:
+                loss = mean_log_loss(self.y_train, f_train, w_train)
             losses = {
-                "loss_train": mean_log_loss(self.y_train, f_train),
-                "loss_test": mean_log_loss(self.y_test, f_test) if len(f_test) else np.nan,
+                "loss_train": loss,
+                "loss_test": mean_log_loss(self.y_test, f_test, w_test) if len(f_test) else np.nan,
                 "largest_logit": float(np.abs(f_train).max()),
             }
             f_train, f_test = self.loss.response(f_train), self.loss.response(f_test)
-        on_train = self.train.leaves(prediction=f_train, residual=self.y_train - f_train)
-        on_test = self.test.assess(y=self.y_test, prediction=f_test, symmetric=True)
+            loss = None
+        if w_train is None:
+            on_train = self.train.leaves(prediction=f_train, residual=self.y_train - f_train)
+        else:
+            on_train = self.train.assess(
+                y=self.y_train, prediction=f_train, sample_weight=w_train, n_flips=0
+            ).leaves
+        on_test = self.test.assess(
+            y=self.y_test, prediction=f_test, sample_weight=w_test, symmetric=True
+        )
         audit = config.audit
         readings = (audit.reading, *audit.also)
         errors = {"train": errors_of(on_train, readings),
                   "test": errors_of(on_test.leaves, readings)}  # fmt: skip
+        if w_train is not None:  # its leaf values count rows
+            errors = {side: found | {FITTED: np.nan} for side, found in errors.items()}
         return {
             "dataset": config.dataset.label,
             "strategy": config.strategy.label,
             "seed": config.seed,
             "round": t,
-            "mse_train": mean_squared_error(self.y_train, f_train) if loss is None else loss,
-            "mse_test": mean_squared_error(self.y_test, f_test),
+            "mse_train": _mse(self.y_train, f_train, w_train) if loss is None else loss,
+            "mse_test": _mse(self.y_test, f_test, w_test),
             **{f"mce_{side}": found[audit.reading] for side, found in errors.items()},
             "gap": gap,
             "weight": weight,
@@ -117,6 +137,13 @@ class Measured:
             "mce2_se_test": on_test.standard_error,
             "mce_p_test": on_test.p_value,
         }
+
+
+def _mse(y: Floats, f: Floats, weights: Floats | None) -> float:
+    """The mean of (y − f)², with weights if there are any."""
+    if weights is None:
+        return mean_squared_error(y, f)
+    return float(np.average(np.square(y - f), weights=weights))
 
 
 def auditor_of(config: schema.Config, X: Floats) -> Auditor:
@@ -135,11 +162,11 @@ def fit_initial(config: schema.Config, data: Split) -> Initial:
     initial = config.initial
     if config.boosting.loss == "log":
         classifier = classifier_forest(config.seed, initial.trees, initial.max_depth)
-        classifier.fit(data.X_train, data.y_train)
+        classifier.fit(data.X_train, data.y_train, data.w_train)
         sides = (data.X_train, data.X_test)
         return Initial(*(logit(classifier.predict_proba(X)[:, 1]) for X in sides))
     forest = paper_forest(config.seed, initial.trees, initial.max_depth, initial.engine)
-    forest.fit(data.X_train, data.y_train)
+    forest.fit(data.X_train, data.y_train, data.w_train)
     return Initial(forest.predict(data.X_train), forest.predict(data.X_test))
 
 
@@ -149,12 +176,14 @@ def run(config: schema.Config, ground: CommonGround, on_round: OnRound = ignore_
     eta = config.boosting.eta
     f_train, f_test = ground.initial.train, ground.initial.test
     data, initial, measured = ground.split, ground.initial, ground.measured
-    logits = Logits(data.X_train, data.y_train) if config.boosting.loss == "log" else None
+    logits = None
+    if config.boosting.loss == "log" and data.w_train is None:  # the theory's terms have no weights
+        logits = Logits(data.X_train, data.y_train)
     rows = [measured.row(config, 0, f_train, f_test)]
     on_round(rows[0])
     for step in boost(
         data.y_train, initial.train, config.boosting.rounds, eta,
-        ground.loss.rescaling(rescaling_of(config.strategy)), ground.fit_round,
+        ground.loss.rescaling(rescaling_of(config.strategy)), ground.fit_round, data.w_train,
     ):  # fmt: skip
         before, fitter = f_train, ground.fitter
         f_train, f_test = step.f, advance(f_test, ground.X_test, step, eta)
@@ -172,9 +201,9 @@ def run(config: schema.Config, ground: CommonGround, on_round: OnRound = ignore_
         "n_train": len(data.y_train),
         "n_test": len(data.y_test),
         "n_features": data.X_train.shape[1],
-        "norm_y": norm(data.y_train),
-        "norm_f0": norm(initial.train),
-        "norm_residual0": norm(data.y_train - initial.train),
+        "norm_y": norm(data.y_train, data.w_train),
+        "norm_f0": norm(initial.train, data.w_train),
+        "norm_residual0": norm(data.y_train - initial.train, data.w_train),
         "distinct_f0": len(np.unique(initial.train)),
         "distinct_last": len(np.unique(f_train)),
     }
@@ -233,6 +262,9 @@ class Rounds(Kind):
             raise ConfigError("boosting.loss=log: needs a dataset with dataset.positive")
         if config.boosting.loss == "log" and config.boosting.gamma:
             raise ConfigError("boosting.gamma: is for boosting.loss=squared")
+        by_counts = config.audit.reading == FITTED
+        if dataset.weight is not None and (config.boosting.gamma or by_counts):
+            raise ConfigError(f"dataset.weight: goes with boosting.gamma=0, and not with {FITTED}")
         if dataset.prediction is not None:
             raise ConfigError(
                 "dataset.prediction: is for dataset.source=parquet with engine=lightgbm"

@@ -13,6 +13,7 @@ before the hashes are compared.
 import contextlib
 import hashlib
 import io
+import json
 import logging
 import pickle
 import socket
@@ -23,6 +24,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -139,7 +141,7 @@ def shard_holders(grid: Grid, n_shards: int | None) -> Iterator[Holders]:
 @contextmanager
 def _connected(grid: Grid) -> Iterator[tuple[Any, str]]:
     """A client of the cluster, whose workers hold this package, and the hash of the package."""
-    scheduler = str(grid.scheduler)
+    scheduler = _address(str(grid.scheduler))
     try:
         import cloudpickle
         from distributed import Client
@@ -148,7 +150,8 @@ def _connected(grid: Grid) -> Iterator[tuple[Any, str]]:
             "grid.backend=dask: needs the extra 'dask'; install it with "
             "pip install -c requirements.lock -e '.[dask]'"
         ) from None
-    for name in ("distributed", "tornado", "asyncio", "concurrent.futures"):
+    names = ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio")
+    for name in (*names, "concurrent.futures"):
         # They log a cluster's failure with tracebacks; here it is reported in a sentence.
         logging.getLogger(name).setLevel(logging.CRITICAL)
     _require_scheduler(scheduler)
@@ -185,6 +188,19 @@ def _preparing(grid: Grid) -> Iterator[None]:
         raise ClusterError(
             f"grid.scheduler={grid.scheduler}: the workers cannot be made ready "
             f"({type(error).__name__}: {error})"
+        ) from None
+
+
+def _address(scheduler: str) -> str:
+    """The address of a scheduler, which may be in its scheduler file."""
+    if not scheduler.endswith(".json"):
+        return scheduler
+    try:
+        return str(json.loads(Path(scheduler).expanduser().read_text())["address"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ClusterError(
+            f"grid.scheduler={scheduler}: is no scheduler file that can be read "
+            f"({type(error).__name__})"
         ) from None
 
 
