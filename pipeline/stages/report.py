@@ -104,7 +104,6 @@ def _page(
         "banner": scope.banner,
         "n_runs": len(records),
         "boosting": records[0]["config"]["boosting"],
-        "computing": _clock(sum(r["duration_seconds"] for r in records)),
         "again": _again(plan),
     }
     return render(
@@ -135,7 +134,3 @@ def _again(plan: Plan) -> str:
         f"# this page, from the stored runs\n{command_of(plan.overrides, 'report')}\n"
         f"# one of its runs\n{command_of(one)}"
     )
-
-
-def _clock(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.1f} minutes"

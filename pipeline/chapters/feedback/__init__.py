@@ -63,7 +63,9 @@ class Feedback(Chapter):
         for name, table in zip(("varied", "papers", "external"), found, strict=True):
             facts |= {} if table is None else effects.facts(table, name)
         facts["external_holding"] = str(sum(j.verdict == "holds" for j in content["judged"]))
-        return Section(content, effects.judge.judge_all(runs[0]), figures, facts=facts)
+        judged = effects.judge.judge_all(runs[0])
+        facts["harm"] = judged[0].verdict
+        return Section(content, judged, figures, facts=facts)
 
 
 CHAPTER = Feedback()

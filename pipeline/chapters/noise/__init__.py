@@ -56,6 +56,8 @@ def _facts(noise: pd.DataFrame) -> dict[str, str]:
     left = 1 - best["debiased"].clip(lower=0) ** 2 / start["debiased"] ** 2
     removed = {f"removed_{k}": share(left[name], 0) for k, name in enumerate(start.index[seen])}
     return {
+        "n": str(len(start)),
+        "n_invisible": str((~seen).sum()),
         "visible": listed(start.index[seen]),
         "invisible": listed(start.index[~seen]),
         **removed,

@@ -43,7 +43,7 @@ Found = tuple[pd.DataFrame, tables.Labels]
 class Practice(Chapter):
     """Corrections of a model compared on held-out rows."""
 
-    title = "Practice: does it help, against whom, and when?"
+    title = "Does it help in practice?"
     part = "Should I use it, and how?"
     order = 70
     curated = {
@@ -101,7 +101,10 @@ class Practice(Chapter):
         facts = _facts(compared, "paper")
         if external is not None:
             facts |= _facts(Compared.of(*external), "external")
-        return Section(content, finding.judge_all(compared), drawn, facts=facts)
+        judged = finding.judge_all(compared)
+        verdicts = {j.id: j.verdict for j in judged}
+        facts |= {"overfits": verdicts.get("P1", ""), "stops": verdicts.get("P2", "")}
+        return Section(content, judged, drawn, facts=facts)
 
     def _stored(self, context: Context, name: str) -> Found | None:
         file = self.result(context, f"{name}/{tables.FILE}")
@@ -125,6 +128,8 @@ def _facts(e: Compared, name: str) -> dict[str, str]:
                 f"{kind}_cells": str(len(some)),
                 f"{kind}_worse": share((some["low"] > 0).mean(), 0),
                 f"{kind}_better": share((some["high"] < 0).mean(), 0),
+                f"{kind}_n_worse": str((some["low"] > 0).sum()),
+                f"{kind}_n_better": str((some["high"] < 0).sum()),
                 f"{kind}_mean": changed(mean_change(some)),
             }
     for method, row in overall(e.changed).items():

@@ -46,9 +46,9 @@ PROOFS = Path(theory.__file__).parent / "proofs"
 class Theory(Chapter):
     """Statements tried on random instances and on rows of the datasets."""
 
-    title = "Theory: statements as checks"
+    title = "The paper's statements as checks"
     part = "Is the theory right?"
-    order = 80
+    order = 71
     curated = {
         **{f"theory/{file}": f"theory/{file}" for file in Study.FILES},
         "paper/theory/errata.html": "theory/errata.html",
