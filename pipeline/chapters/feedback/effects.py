@@ -86,7 +86,10 @@ def shown(runs: pd.DataFrame) -> pd.DataFrame:
 def facts(runs: pd.DataFrame, name: str) -> dict[str, str]:
     """The mean change of the test loss after the last round, and the error left, by feature."""
     often = runs["every"].min()
-    found = {"start": f"{summary(runs)['mce_start'].mean():.1f}"}
+    found = {
+        "start": f"{summary(runs)['mce_start'].mean():.1f}",
+        "splits": str(runs["seed"].nunique()),
+    }
     for kind, some in (("squared", runs[~runs["log_loss"]]), ("log", runs[runs["log_loss"]])):
         means = summary(some)
         for feature in TITLES:

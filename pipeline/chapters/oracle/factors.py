@@ -195,7 +195,13 @@ def _factor_follows_the_error(runs: pd.DataFrame) -> Ruling | None:
         verdict=grade([by_error >= FOLLOWS > by_trees, by_error > by_trees]),
         measured=f"R² {by_error:.2f} over the error, {by_trees:.2f} over trees per row "
         f"({len(means)} settings).",
-        details={"error": f"{by_error:.2f}", "trees": f"{by_trees:.2f}", "of": str(len(means))},
+        details={
+            "error": f"{by_error:.2f}",
+            "trees": f"{by_trees:.2f}",
+            "of": str(len(means)),
+            "datasets": str(runs["dataset"].nunique()),
+            "splits": str(runs["seed"].nunique()),
+        },
     )
 
 

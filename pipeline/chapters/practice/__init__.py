@@ -119,7 +119,10 @@ CHAPTER = Practice()
 
 def _facts(e: Compared, name: str) -> dict[str, str]:
     """What sentences say of the methods that matter, of a set of tables."""
-    found = {"cells": str(len(e.table[CELL].drop_duplicates()))}
+    found = {
+        "cells": str(len(e.table[CELL].drop_duplicates())),
+        "splits": str(e.table["seed"].nunique()),
+    }
     unit = e.cells("unit")
     for kind, is_log in (("squared", False), ("log", True)):
         some = unit[unit["dataset"].isin(e.classes) == is_log]

@@ -114,13 +114,21 @@ CHAPTER = Theory()
 
 
 def _facts(study: Study, n_errata: int) -> dict[str, str]:
-    """How many of the paper's results hold, which do not, and every verdict by its id."""
-    results = [r for r in study.findings if r["level"] == "result"]
-    broken = [r for r in results if r["verdict"] != "holds"]
+    """How many numbered results hold, which do not or need a condition, and every verdict."""
+    verdicts: dict[str, set[str]] = {}  # by number: a theorem may have several clauses
+    names: dict[str, str] = {}
+    for record in study.findings:
+        if record["level"] in {"result", "clause"}:
+            for number in re.findall(r"\b(?:4|A)\.\d+", record["where"]):
+                verdicts.setdefault(number, set()).add(record["verdict"])
+                names.setdefault(number, re.sub(r"\(\d+\)$", "", record["where"]))
+    fail = [n for n, found in verdicts.items() if "fails as stated" in found]
+    narrower = [n for n, found in verdicts.items() if n not in fail and found != {"holds"}]
     return {
-        "results": str(len(results)),
-        "hold": str(len(results) - len(broken)),
-        "broken": listed(r["where"] for r in broken),
+        "numbered": str(len(verdicts)),
+        "whole": str(len(verdicts) - len(fail) - len(narrower)),
+        "narrower": listed(names[n] for n in narrower),
+        "fail": listed(names[n] for n in fail),
         "statements": str(len(study.findings)),
         "ours": str(sum(r["level"] == "ours" for r in study.findings)),
         "errata": str(n_errata),
