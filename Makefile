@@ -151,7 +151,7 @@ bench: setup ## speed of the exact engine against scikit-learn, LightGBM and XGB
 	$(RUN) scripts/bench.py grid
 	$(RUN) scripts/bench.py audit
 
-large: setup ## tables larger than the workers' memory, cost over rows, kills (an hour, 10 GB of disk)
+large: setup ## tables larger than the workers' memory, classes, cost over rows, kills (an hour and a half, 15 GB of disk)
 	@$(call install,-e '.[dask]')
 	$(RUN) -m scripts.large_fits memory
 	$(RUN) -m scripts.large_fits classes
