@@ -19,12 +19,16 @@ def main() -> int:
     curated = {f"paper/{name}": name for name in OF_PAPER}
     for chapter in chapters():
         curated |= chapter.curated
-    missing = [name for name in curated if not (outputs / name).is_file()]
+    kept = {name for name in curated if not (outputs / name).is_file()}  # experiments not run here
+    missing = [name for name in kept if not (outputs / "reference" / curated[name]).is_file()]
     if missing:
-        print(f"nothing was copied: {', '.join(missing)} not there; see CONTRIBUTING.md")
+        print(f"nothing was copied: {', '.join(sorted(missing))} not there; see CONTRIBUTING.md")
         return 1
     for name, place in curated.items():
         target = outputs / "reference" / place
+        if name in kept:
+            print(f"{target}: kept")
+            continue
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(outputs / name, target)
         print(f"{target}: {target.stat().st_size / 1024:.0f} KB")

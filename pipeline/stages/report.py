@@ -68,10 +68,10 @@ def _publish(plan: Plan) -> None:
     known = chapters()
     made = forked([partial(chapter.section, context) for chapter in known])
     sections = [(c, section) for c, section in zip(known, made, strict=True) if section is not None]
-    write_settings(plan, folder)
     judged = [j for _, section in sections for j in section.judgements]
     files.write_text(folder / FACTS, json.dumps(_facts(sections), indent=1, ensure_ascii=False))
     files.write_text(folder / "report.html", _page(context, sections, judged))
+    write_settings(plan, folder)  # last: it says of what the page is
     print(scorecard(judged) if judged else of_summary(summary_table(context.evidence)))
     for line in scope.banner:
         print(line)

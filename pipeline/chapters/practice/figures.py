@@ -27,7 +27,7 @@ def draw_effects(
     table = np.column_stack([grid.to_numpy(), last])
     lines = textwrap.TextWrapper(11, break_long_words=False, break_on_hyphens=False)
     heads = [*(lines.fill(situations[str(s)]) for s in grid), "all", "worst\ncell"]
-    figure = Figure(figsize=(1.6 + 0.82 * len(heads), 1.1 + 0.27 * len(grid)), layout="constrained")
+    figure = Figure(figsize=(1.6 + 0.95 * len(heads), 1.1 + 0.27 * len(grid)), layout="constrained")
     axes = figure.subplots()
     norm = TwoSlopeNorm(0.0, -CLIPPED, CLIPPED)
     axes.imshow(np.clip(table, -CLIPPED, CLIPPED), cmap="RdBu_r", norm=norm, aspect="auto")
