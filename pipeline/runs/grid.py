@@ -60,6 +60,9 @@ def run_plan(plan: Plan) -> Summary:
     kind = plan.kind
     datasets = {task.dataset: task.configs[0].dataset for task in missing}
     materials = {name: kind.material(plan.library, one) for name, one in datasets.items()}
+    advised = [kind.advice(task.configs[0], materials[task.dataset]) for task in missing]
+    for line in dict.fromkeys(filter(None, advised)):
+        log.info("%s", line)
     sizes = {name: kind.size(material) for name, material in materials.items()}
     one = kind.shows_rounds and not plan.is_grid
     table = RoundTable(quiet=plan.notes is not None) if one else None

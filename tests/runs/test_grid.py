@@ -14,6 +14,7 @@ import threading
 import time
 from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -313,6 +314,16 @@ def test_ctrl_c_ends_single_runs_and_sweeps_in_one_line(
     output = "".join(lines)
     assert "Traceback" not in output
     assert "the same command goes on" in output
+
+
+def test_large_table_with_the_exact_engine_is_advised_before_it_starts():
+    from pipeline.config.compose import load
+    from pipeline.runs.kinds.rounds import KIND
+
+    large, small = (SimpleNamespace(y=range(n)) for n in (100_001, 100_000))
+    assert "engine=lightgbm" in KIND.advice(load([]), large)
+    assert KIND.advice(load([]), small) == ""
+    assert KIND.advice(load(["engine=lightgbm"]), large) == ""
 
 
 def test_two_datasets_of_one_name_are_refused(tmp_path):

@@ -12,6 +12,7 @@ import numpy as np
 from ..arrays import Flags, Floats, Ints
 from ..rows import PredictedRows
 
+PLAIN = {int, float, bool, type(None)}  # types of options that are checked
 SMALLEST_GROUP = 0.01  # share of the rows; predictions are not corrected by smaller groups
 
 
@@ -62,11 +63,16 @@ class Method(Protocol):
     def __init__(self, **options: Any) -> None: ...
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an option that is none of the values that its type names."""
+        """Raise ValueError for an option that is none of what its type names."""
         for name, kind in get_type_hints(type(self)).items():
-            value, allowed = getattr(self, name), get_args(kind)
+            value, allowed = getattr(self, name, None), get_args(kind) or (kind,)
             if get_origin(kind) is Literal and value not in allowed:
                 raise ValueError(f"{name}={value}: must be one of {', '.join(allowed)}")
+            if set(allowed) <= PLAIN:
+                kinds = (*allowed, int) if float in allowed else allowed
+                if not isinstance(value, kinds):
+                    words = " or ".join(one.__name__ for one in allowed)
+                    raise ValueError(f"{name}={value}: must be of type {words}")
 
     @property
     def validates(self) -> bool:

@@ -95,6 +95,10 @@ class Kind(ABC):
         """What all runs of a dataset are computed from."""
         return library.design(dataset)
 
+    def advice(self, config: Config, material: Any) -> str:  # noqa: ARG002
+        """What a user should know before a run of this material begins; nothing: nothing."""
+        return ""
+
     @abstractmethod
     def size(self, material: Any) -> float:
         """How large a dataset's material is, in units of `cost`."""

@@ -35,6 +35,7 @@ from pipeline.runs.strategies import rescaling_of
 
 FITTED: Reading = "fitted_leaf_values"
 Side = tuple[Floats, Floats, Floats | None]
+EXACT_ROWS = 100_000  # up to which the exact engine is at its best
 AUDIT_IN_TREES = 50  # a round's audit takes about as long as this many of its trees
 
 
@@ -282,6 +283,14 @@ class Rounds(Kind):
         key = run_key(config, "")
         del key["strategy"], key["boosting"]["eta"]
         return key_hash(key)
+
+    def advice(self, config: schema.Config, material: Any) -> str:
+        if config.engine.name != "exact" or len(material.y) <= EXACT_ROWS:
+            return ""
+        return (
+            f"{config.dataset.label} has {len(material.y):,} rows: beyond {EXACT_ROWS:,}, "
+            "engine=lightgbm can be many times faster than the exact engine"
+        )
 
     def size(self, material: Any) -> float:
         # What a tree's time grows with, measured on the paper's datasets: rows and histogram bins.

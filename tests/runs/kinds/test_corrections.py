@@ -223,6 +223,7 @@ def test_methods_see_nothing_of_the_test_rows(case, monkeypatch):
     [
         (["method=isotonic", "method.options.levels=3"], "isotonic has no option levels"),
         (["method=level_sets", "method.options.learner=forest"], "must be one of linear, tree"),
+        (["method=unit", "method.options.eta=wrong"], "eta=wrong: must be of type float"),
         (["method=unit", "method.options.etta=0.1"], "it has rounds, eta"),
         (["dataset.target_scaling=standardise"], "targets as they are"),
     ],
