@@ -117,10 +117,10 @@ def _hydra_main(raw: DictConfig) -> None:
     searched = [line for line in given.hydra if line.startswith(f"{SEARCH_PATH}=")]
     # A user's own strategy lies in the current folder, or next to the user's own configs.
     sys.path[:0] = [str(p) for p in (Path.cwd(), *folders(searched)) if str(p) not in sys.path]
-    config = compose.typed(raw)
-    notes = Path(config.output_dir) / MULTIRUN / os.environ.get(DRIVER, "") if multirun else None
     try:
-        run_stage(config, (*searched, *given.task), notes)
+        config = compose.typed(raw)
+        notes = Path(config.output_dir) / MULTIRUN / os.environ.get(DRIVER, "")
+        run_stage(config, (*searched, *given.task), notes if multirun else None)
     except UserError as error:
         if multirun and not isinstance(error, Interrupted):
             # Hydra shows the first failure of a sweep only; each job reports its own.

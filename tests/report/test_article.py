@@ -48,7 +48,7 @@ def test_the_article_is_a_pdf_of_the_same_bytes_every_time(results):
     [
         ("1a.verdict", "partly", "1a.verdict is now “partly”; the text says “replicated”"),
         ("practice.paper_ours_mean", "−3.0 %", "paper_ours_mean is now “−3.0 %”; the text says"),
-        ("theory.hold", None, "theory.hold is not among the results"),
+        ("theory.whole", None, "theory.whole is not among the results"),
     ],
 )
 def test_a_changed_verdict_or_number_stops_the_build_and_names_the_line(
