@@ -56,7 +56,7 @@ define chapter
 	@test ! -f outputs/paper/report.html || $(RUN) -m pipeline experiment=paper stage=report
 endef
 
-readings: setup ## chapter: how likely the paper's statements are under 288 readings (15 minutes)
+readings: setup ## chapter: how likely the paper's statements are under 288 readings (7 minutes)
 	$(call chapter,readings)
 
 article: setup ## the replication report as a PDF, outputs/paper/article.pdf; numbers are checked
@@ -64,7 +64,7 @@ article: setup ## the replication report as a PDF, outputs/paper/article.pdf; nu
 	test -f outputs/paper/facts.json || $(RUN) -m pipeline experiment=paper stage=reproduce
 	$(RUN) -m pipeline experiment=paper stage=article
 
-theory: setup ## chapter: every theorem as a check, errata and proofs (3 minutes)
+theory: setup ## chapter: every theorem as a check, errata and proofs (half a minute)
 	$(call chapter,theory)
 
 oracle: setup ## chapter: what sets the rate of the gaps? Trees per round, smooth learners (25 minutes)

@@ -132,3 +132,11 @@ def test_class_does_not_depend_on_the_seed_of_a_round():
     engine = make_engine("cosines", TreeSettings(5, l2=0.1))
     values = [engine.bind(X).fit(F, R, seed)[1] for seed in (0, 1)]
     np.testing.assert_array_equal(*values)
+
+
+def test_soft_trees_without_a_small_depth_are_refused():
+    model = MulticalibrationBoostingRegressor(engine="soft_trees", max_leaf_nodes=None, max_depth=9)
+    with pytest.raises(ValueError, match="needs max_depth, at most 8"):
+        model.fit(X, R, initial_prediction=F)
+    with pytest.raises(ValueError, match="soft_trees"):  # the default depth has no limit
+        MulticalibrationBoostingRegressor(engine="soft_trees").fit(X, R, initial_prediction=F)

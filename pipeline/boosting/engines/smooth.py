@@ -23,6 +23,7 @@ from .base import Engine, Ensemble, FitsLogLoss, Fitter, Projects, TreeSettings
 ROUNDING = 1e-11  # of the mean diagonal of BᵀB, added to λ so that the system can be solved
 NEWTON_STEPS = 50
 POWER_STEPS = 30
+DEEPEST = 8  # soft tree
 CLASS_SEED = 0  # the class of functions is one, whatever the run's seed is
 
 
@@ -235,5 +236,10 @@ class SmoothEngine(Engine):
     width: float = 0.5  # of the kernel, or of a soft split
 
     def bind(self, X: Floats, weights: Floats | None = None) -> SmoothFitter:
+        if self.name == "soft_trees" and self.settings.max_depth > DEEPEST:
+            raise ValueError(
+                f"engine='soft_trees': needs max_depth, at most {DEEPEST}: a tree has 2^max_depth "
+                "leaves, each of which is a column of the design"
+            )
         basis = BASES[self.name](Standardised.of(X)(X), self.settings, self.width)
         return SmoothFitter(basis, X, self.settings.l2, weights)
