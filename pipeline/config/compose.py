@@ -6,6 +6,7 @@ what went wrong, from the type and the fields of an exception.
 
 import difflib
 import itertools
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -177,18 +178,22 @@ def explained(overrides: Sequence[str] = ()) -> Iterator[None]:
         raise ConfigError(f"a file of the configuration is no YAML: {said}") from None
 
 
+_ONE_AT_A_TIME = threading.RLock()  # Hydra's state is that of the process
+
+
 @contextmanager
 def _hydra() -> Iterator[None]:
     if not CONF.is_dir():
         raise ConfigError("conf/ is not next to the package: run from a checkout of the repository")
-    state = GlobalHydra.instance()
-    before = state.hydra  # inside a Hydra job its state must survive ours
-    state.clear()
-    try:
-        with initialize_config_dir(str(CONF), version_base="1.3"):
-            yield
-    finally:
-        state.hydra = before
+    with _ONE_AT_A_TIME:
+        state = GlobalHydra.instance()
+        before = state.hydra  # inside a Hydra job its state must survive ours
+        state.clear()
+        try:
+            with initialize_config_dir(str(CONF), version_base="1.3"):
+                yield
+        finally:
+            state.hydra = before
 
 
 def _check_key(override: Override, overrides: Sequence[str]) -> None:

@@ -1,6 +1,7 @@
 """Every choice composes; every mistake gets one line, status 2 and leaves nothing behind."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from importlib.util import find_spec
 from typing import get_args
@@ -216,3 +217,10 @@ def test_eta_is_accepted_exactly_on_the_half_open_unit_interval(eta):
     else:
         with pytest.raises(ConfigError):
             load(overrides)
+
+
+def test_configs_are_composed_by_several_threads_at_once():
+    with ThreadPoolExecutor(4) as pool:
+        etas = [0.1 * k for k in range(1, 9)]
+        found = pool.map(lambda eta: load([f"boosting.eta={eta:.1f}"]).boosting.eta, etas)
+        assert list(found) == [round(eta, 1) for eta in etas]
